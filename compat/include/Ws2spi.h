@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* A spelling seen in applications; file names are case-sensitive here. */
+#include "ws2spi.h"

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef _INTRIN_H_
+#define _INTRIN_H_
+
+/* Intrinsics of the Microsoft compiler that gcc and clang lack, beside those of the processor's own header. Any thread.
+ * Source: win32-surface.md section 4.7. */
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <x86intrin.h>
+#endif
+#include <stdlib.h>
+
+#include "winnt.h"
+#include "ndvcompat/crt_stdlib.h"
+
+/* Barriers for the compiler only. */
+#define _ReadBarrier()      __atomic_signal_fence(__ATOMIC_ACQUIRE)
+#define _WriteBarrier()     __atomic_signal_fence(__ATOMIC_RELEASE)
+#define _ReadWriteBarrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+#define __debugbreak()      __builtin_trap()
+#define __nop()             __asm__ __volatile__("nop")
+#define __assume(condition) ((condition) ? (void)0 : __builtin_unreachable())
+
+/* *index: the lowest or highest bit that is set; 0 if there is none. */
+#if !NDV_HAS_BUILTIN(_BitScanForward)
+static inline unsigned char _BitScanForward(DWORD *index, DWORD mask)
+{
+    *index = mask ? (DWORD)__builtin_ctz(mask) : *index;
+    return mask != 0;
+}
+#endif
+#if !NDV_HAS_BUILTIN(_BitScanReverse)
+static inline unsigned char _BitScanReverse(DWORD *index, DWORD mask)
+{
+    *index = mask ? 31 - (DWORD)__builtin_clz(mask) : *index;
+    return mask != 0;
+}
+#endif
+#if !NDV_HAS_BUILTIN(_BitScanForward64)
+static inline unsigned char _BitScanForward64(DWORD *index, DWORD64 mask)
+{
+    *index = mask ? (DWORD)__builtin_ctzll(mask) : *index;
+    return mask != 0;
+}
+#endif
+#if !NDV_HAS_BUILTIN(_BitScanReverse64)
+static inline unsigned char _BitScanReverse64(DWORD *index, DWORD64 mask)
+{
+    *index = mask ? 63 - (DWORD)__builtin_clzll(mask) : *index;
+    return mask != 0;
+}
+#endif
+#define __popcnt(value)   ((unsigned)__builtin_popcount(value))
+#define __popcnt64(value) ((unsigned long long)__builtin_popcountll(value))
+
+#define _InterlockedIncrement              InterlockedIncrement
+#define _InterlockedDecrement              InterlockedDecrement
+#define _InterlockedExchange               InterlockedExchange
+#define _InterlockedExchangeAdd            InterlockedExchangeAdd
+#define _InterlockedExchangePointer        InterlockedExchangePointer
+#define _InterlockedCompareExchange        InterlockedCompareExchange
+#define _InterlockedCompareExchangePointer InterlockedCompareExchangePointer
+#define _InterlockedAnd                    InterlockedAnd
+#define _InterlockedOr                     InterlockedOr
+#define _InterlockedXor                    InterlockedXor
+#define _InterlockedIncrement64            InterlockedIncrement64
+#define _InterlockedDecrement64            InterlockedDecrement64
+#define _InterlockedExchange64             InterlockedExchange64
+#define _InterlockedExchangeAdd64          InterlockedExchangeAdd64
+#define _InterlockedCompareExchange64      InterlockedCompareExchange64
+#define _InterlockedCompareExchange128     InterlockedCompareExchange128
+
+#endif
