@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NDVERBS_THREAD_H
+#define NDVERBS_THREAD_H
+
+#include <stdbool.h>
+
+/* Starts a detached thread of the library with all signals blocked: an application's signals are never delivered on
+ * threads it does not know. False: no resources. Any thread. */
+bool thread_start_detached(void *(*start)(void *arg), void *arg);
+
+#endif
