@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "connection_priv.h"
+
+#include <errno.h>
+#include <string.h>
+#include <ntstatus.h>
+
+#include "log.h"
+#include "status.h"
+
+/* ---- Timer: one deadline at a time; libev wants it started and stopped on loop ---- */
+
+static void timer_fire(struct engine_timer *timer)
+{
+    struct connection *conn = (struct connection *)((char *)timer - offsetof(struct connection, timer));
+
+    pthread_mutex_lock(&conn->lock);
+    conn->timer_running = false;
+    if (conn->timer_ms) {
+        conn->timer_ms = 0;
+        connection_step(conn, WIRE_EV_TIMER, NULL);
+    }
+    conn->owner->unlock(conn);
+    conn->owner->unref(conn);
+}
+
+static void timer_apply(struct connection *conn)
+{
+    if (conn->timer_ms) {
+        if (!conn->timer_running)
+            conn->owner->ref(conn);
+        conn->timer_running = true;
+        engine_timer_start(&conn->timer, conn->timer_ms, timer_fire);
+    } else if (conn->timer_running) {
+        engine_timer_stop(&conn->timer);
+        conn->timer_running = false;
+        conn->owner->unref(conn); /* never the last: the caller holds one */
+    }
+}
+
+static void timer_call_run(struct engine_call *call)
+{
+    struct connection *conn = (struct connection *)((char *)call - offsetof(struct connection, timer_call));
+
+    pthread_mutex_lock(&conn->lock);
+    timer_apply(conn);
+    conn->owner->unlock(conn);
+    conn->owner->unref(conn);
+}
+
+void connection_set_timer(struct connection *conn, uint32_t ms)
+{
+    conn->timer_ms = ms;
+    if (!ms && !conn->timer_running)
+        return; /* a start that is still queued finds that nothing is wanted */
+    if (engine_on_loop()) {
+        timer_apply(conn);
+        return;
+    }
+    conn->owner->ref(conn);
+    if (!engine_post(&conn->timer_call, timer_call_run))
+        conn->owner->unref(conn);
+}
+
+/* ---- Ids and the local port ---- */
+
+static NTSTATUS id_create(struct connection *conn, struct cmid **out)
+{
+    NTSTATUS status = cmid_create(conn, connection_event, connection_gone, out);
+
+    if (status == ND_SUCCESS)
+        conn->owner->ref(conn);
+    return status;
+}
+
+void connection_drop_id(struct connection *conn)
+{
+    if (conn->cmid)
+        cmid_destroy(conn->cmid);
+    conn->cmid = NULL;
+}
+
+static void id_share_port(struct cmid *cmid)
+{
+    int on = 1;
+
+    if (rdma_set_option(cmid->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)) != 0)
+        log_debug("rdma_set_option REUSEADDR: %s", strerror(errno));
+}
+
+/* The kernel never lets an id share a port with a listening one, whatever its options; a connector that names our own
+ * listener's port gets another one on the wire (A20). */
+static NTSTATUS id_bind(struct cmid *cmid, const union address *address)
+{
+    union address copy = *address;
+    int error;
+
+    if (rdma_bind_addr(cmid->id, &copy.sa) == 0)
+        return cmid->id->verbs ? ND_SUCCESS : ND_INVALID_ADDRESS;
+    error = errno;
+    if ((error == EADDRINUSE || error == EADDRNOTAVAIL) && listener_port_is_ours(address)) {
+        address_set_port(&copy.sa, 0);
+        if (rdma_bind_addr(cmid->id, &copy.sa) == 0)
+            return cmid->id->verbs ? ND_SUCCESS : ND_INVALID_ADDRESS;
+        error = errno;
+    }
+    log_info("rdma_bind_addr: %s", strerror(error));
+    return status_from_bind_errno(error, true, address_port(&address->sa));
+}
+
+NTSTATUS connection_bind(struct connection *conn, const union address *address)
+{
+    uint16_t port = address_port(&address->sa);
+    struct cmid *cmid;
+    NTSTATUS status;
+
+    if (conn->bound || conn->state != WIRE_IDLE)
+        return STATUS_ADDRESS_ALREADY_ASSOCIATED;
+    status = id_create(conn, &cmid);
+    if (status != ND_SUCCESS)
+        return status;
+    /* Other connectors may name the same port. On iWARP a later attempt may start while this id is in a blocking
+     * connect, when its options cannot be changed any more. */
+    if (port || connection_is_iw(conn))
+        id_share_port(cmid);
+    status = id_bind(cmid, address);
+    if (status != ND_SUCCESS) {
+        cmid_destroy(cmid);
+        return status;
+    }
+    conn->cmid = cmid;
+    conn->local = *address;
+    if (!port)
+        address_set_port(&conn->local.sa, ntohs(rdma_get_src_port(cmid->id)));
+    conn->bound = true;
+    return ND_SUCCESS;
+}
+
+/* One id is one attempt: a new id takes over the local port before the old one goes. A failure leaves no id; the next
+ * attempt tries again. */
+void connection_renew_id(struct connection *conn, bool old_in_call)
+{
+    struct cmid *old = conn->cmid, *fresh = NULL;
+
+    if (old && !old_in_call)
+        id_share_port(old);
+    if (!adapter_removed(conn->adapter) && id_create(conn, &fresh) == ND_SUCCESS) {
+        id_share_port(fresh);
+        if (id_bind(fresh, &conn->local) != ND_SUCCESS) {
+            cmid_destroy(fresh);
+            fresh = NULL;
+        }
+    }
+    conn->cmid = fresh;
+    if (old)
+        cmid_destroy(old);
+}
