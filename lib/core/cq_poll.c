@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: MIT */
+#include "cq_priv.h"
+
+#include <string.h>
+
+#include "log.h"
+#include "mw.h"
+#include "qp.h"
+#include "srq_priv.h"
+#include "status.h"
+
+#if UINTPTR_MAX == UINT64_MAX
+/* Context and type of a result are one 16-byte copy from the slot; the word behind the type is padding. */
+_Static_assert(offsetof(struct slot, type) == offsetof(struct slot, context) + 8, "slot tail");
+_Static_assert(offsetof(ND2_RESULT, RequestType) == offsetof(ND2_RESULT, RequestContext) + 8, "result tail");
+_Static_assert(sizeof(struct slot) == 32 && sizeof(ND2_RESULT) == 32, "sizes");
+#define RESULT_TAIL 16
+#endif
+
+static inline bool is_alert(const ND2_RESULT *result)
+{
+    return result->RequestType == Nd2RequestTypeReceive || result->Status != ND_SUCCESS;
+}
+
+static inline uint32_t lower(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- the stash ---- */
+
+static void count_in(struct cq *cq, bool alert, uint32_t n)
+{
+    if (alert)
+        cq->alerts += n;
+    else
+        cq->others += n;
+}
+
+/* The oldest results of a kind are the announced ones, so what leaves takes its announcement along. One that nobody was told
+ * of is what a pending Notify waits for: its event may still be on the way. */
+static void count_out(struct cq *cq, bool alert)
+{
+    uint32_t *count = alert ? &cq->alerts : &cq->others, *announced = alert ? &cq->told_alerts : &cq->told_others;
+    bool told = *announced != 0;
+
+    --*count;
+    *announced -= told;
+    if (!told && (cq->slow & CQ_WAITING)) {
+        cq->taken++;
+        cq->taken_alerts += alert;
+    }
+}
+
+/* `wc`: NULL for a request that no completion tells of. */
+static void detail_from(struct cq_detail *detail, const struct ibv_wc *wc, HRESULT status)
+{
+    *detail = (struct cq_detail){ .status = status == ND_SUCCESS ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR };
+    if (!wc)
+        return;
+    detail->vendor_code = wc->vendor_err;
+    detail->status = (uint8_t)wc->status;
+    if (wc->status != IBV_WC_SUCCESS)
+        return; /* nothing else means anything */
+    detail->imm_data = wc->imm_data;
+    detail->source_qp = wc->src_qp;
+    detail->flags = wc->wc_flags;
+    detail->pkey_index = wc->pkey_index;
+    detail->slid = wc->slid;
+    detail->opcode = (uint8_t)wc->opcode;
+    detail->sl = wc->sl;
+    detail->dlid_path_bits = wc->dlid_path_bits;
+}
+
+static void push_locked(struct cq *cq, const ND2_RESULT *result, const struct ibv_wc *wc)
+{
+    uint32_t at;
+
+    if (unlikely(cq->stash_count == cq->stash_size)) {
+        cq->slow |= CQ_SPILLED;
+        return;
+    }
+    at = cq_stash_at_locked(cq, cq->stash_count++);
+    if (unlikely(cq->details != NULL))
+        detail_from(&cq->details[at], wc, result->Status);
+    cq->stash[at] = *result;
+    cq->slow |= CQ_STASH;
+    count_in(cq, is_alert(result), 1);
+}
+
+static uint32_t take_stash_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    uint32_t got = lower(n, cq->stash_count);
+
+    for (uint32_t i = 0; i < got; i++) {
+        results[i] = cq->stash[cq->stash_head];
+        cq->stash_head = cq_stash_at_locked(cq, 1);
+        count_out(cq, is_alert(&results[i]));
+    }
+    cq->stash_count -= got;
+    if (!cq->stash_count)
+        cq->slow &= ~(uint32_t)CQ_STASH;
+    return got;
+}
+
+static void fill(ND2_RESULT *result, const struct queue *queue, const struct slot *slot, HRESULT status, uint32_t bytes)
+{
+    result->Status = status;
+    result->BytesTransferred = bytes;
+    result->QueuePairContext = queue->context;
+    result->RequestContext = slot->context;
+    result->RequestType = (ND2_REQUEST_TYPE)slot->type;
+#if UINTPTR_MAX == UINT64_MAX
+    memset((char *)result + 28, 0, 4);
+#endif
+}
+
+void cq_push_slot_locked(struct cq *cq, struct queue *queue, const struct slot *slot, HRESULT status)
+{
+    ND2_RESULT result;
+
+    fill(&result, queue, slot, status, status == ND_SUCCESS ? slot->length : 0);
+    push_locked(cq, &result, NULL);
+}
+
+/* ---- results that wait in their slots ---- */
+
+void cq_ready_locked(struct cq *cq, struct queue *queue, uint32_t n)
+{
+    if (!n)
+        return;
+    queue->ready += n;
+    count_in(cq, true, n);
+    if (!list_linked(&queue->ready_link))
+        list_add_tail(&cq->ready, &queue->ready_link);
+    cq->slow |= CQ_READY;
+}
+
+static void ready_end_locked(struct cq *cq, struct queue *queue)
+{
+    list_del(&queue->ready_link);
+    if (list_empty(&cq->ready))
+        cq->slow &= ~(uint32_t)CQ_READY;
+}
+
+void cq_unready_locked(struct cq *cq, struct queue *queue)
+{
+    if (!queue->ready)
+        return;
+    cq->alerts -= queue->ready;
+    queue->ready = 0;
+    ready_end_locked(cq, queue);
+}
+
+static uint32_t take_ready_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    uint32_t got = 0;
+
+    while (got < n && (cq->slow & CQ_READY)) {
+        struct queue *queue = list_entry(cq->ready.next, struct queue, ready_link);
+
+        fill(&results[got++], queue, &queue->ring[queue->tail & queue->ring_mask], ND_CANCELED, 0);
+        count_out(cq, true);
+        __atomic_store_n(&queue->tail, queue->tail + 1, __ATOMIC_RELEASE);
+        if (--queue->ready == 0)
+            ready_end_locked(cq, queue);
+    }
+    return got;
+}
+
+/* ---- results of windows that the peer invalidated ---- */
+
+void cq_revoked_locked(struct cq *cq, struct list *link)
+{
+    list_add_tail(&cq->revoked, link);
+    count_in(cq, false, 1);
+    cq->slow |= CQ_REVOKED;
+}
+
+void cq_unrevoked_locked(struct cq *cq, struct list *link)
+{
+    list_del(link);
+    count_out(cq, false);
+    if (list_empty(&cq->revoked))
+        cq->slow &= ~(uint32_t)CQ_REVOKED;
+}
+
+static uint32_t take_revoked_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    uint32_t got = 0;
+
+    while (got < n && (cq->slow & CQ_REVOKED)) {
+        struct list *node = cq->revoked.next;
+
+        cq_unrevoked_locked(cq, node);
+        mw_take_revoked_locked(node, &results[got++]);
+    }
+    return got;
+}
+
+/* ---- completions ---- */
+
+/* A request whose completion never came although a later one did: a CQ that overran. In order, an initiator request before
+ * a successful one has succeeded; what happened to others cannot be known. */
+static HRESULT skipped_status(const struct slot *slot, const struct ibv_wc *wc)
+{
+    if (wc->status == IBV_WC_SUCCESS && slot->type != Nd2RequestTypeReceive)
+        return ND_SUCCESS;
+    return ND_CANCELED;
+}
+
+static void note_failure_locked(struct cq *cq, struct qp *qp)
+{
+    if (!qp_outlives_failures(qp) && qp_note_error(qp)) {
+        qp_ref(qp);
+        list_add_tail(&cq->failed, qp_failed_link(qp));
+        cq->slow |= CQ_FAILED;
+    }
+}
+
+/* A receive out of an SRQ, whose QP only its number tells. A QP takes its number along when the last completion of it has
+ * been polled, so one without a QP would be a device's fault; the slot is free again all the same. */
+static bool convert_shared_locked(struct cq *cq, const struct ibv_wc *wc, struct slot *slot, ND2_RESULT *result)
+{
+    struct queue *queue = cq_find_number_locked(cq, wc->qp_num);
+    HRESULT status = ND_SUCCESS;
+
+    if (unlikely(slot->seq != SLOT_POSTED)) /* came twice */
+        return false;
+    if (likely(queue != NULL)) {
+        if (unlikely(wc->status != IBV_WC_SUCCESS)) {
+            status = status_from_wc(wc->status, Nd2RequestTypeReceive, false);
+            note_failure_locked(cq, queue->qp);
+        }
+        fill(result, queue, slot, status, status == ND_SUCCESS ? wc->byte_len : 0);
+    }
+    if (srq_give_back_locked(slot->queue->srq, slot))
+        cq->slow |= CQ_LOW;
+    return queue != NULL;
+}
+
+/* Any completion. True: *result is to be delivered. *extra: results of earlier requests went to the stash, so this one
+ * must follow them there. Silent successes end here. */
+static bool convert_locked(struct cq *cq, const struct ibv_wc *wc, ND2_RESULT *result, bool *extra)
+{
+    struct slot *slot = slot_from_wr_id(wc->wr_id);
+    struct queue *queue = slot->queue;
+    uint32_t tail = queue->tail, seq;
+    HRESULT status = ND_SUCCESS;
+    bool silent;
+
+    *extra = false;
+    if (!queue->qp)
+        return convert_shared_locked(cq, wc, slot, result);
+    seq = tail + (((uint32_t)(slot - queue->ring) - tail) & queue->ring_mask);
+    silent = slot->seq != seq;
+    if (queue->kind == QUEUE_LOST || qp_swallows_locked(queue, wc))
+        return false;
+    if (unlikely((slot->seq ^ seq) & ~SLOT_SILENT)) /* came twice */
+        return false;
+    for (uint32_t i = tail; i != seq; i++) {
+        struct slot *before = &queue->ring[i & queue->ring_mask];
+
+        if (before->seq == i) {
+            cq_push_slot_locked(cq, queue, before, skipped_status(before, wc));
+            *extra = true;
+        }
+    }
+    if (unlikely(wc->status != IBV_WC_SUCCESS)) {
+        /* Of a failed completion only wr_id, status and qp_num mean anything. */
+        status = status_from_wc(wc->status, (ND2_REQUEST_TYPE)slot->type, adapter_port_down(cq->adapter));
+        note_failure_locked(cq, queue->qp);
+        fill(result, queue, slot, status, 0);
+    } else {
+        /* An Invalidate that may not reach the device (mw.c) went as something else, with a length. */
+        if (unlikely(silent && slot->type == Nd2RequestTypeInvalidate && slot->length))
+            status = ND_INVALID_DEVICE_REQUEST;
+        fill(result, queue, slot, status,
+             slot->type == Nd2RequestTypeReceive ? wc->byte_len
+             : status == ND_SUCCESS              ? slot->length
+                                                 : 0);
+    }
+    __atomic_store_n(&queue->tail, seq + 1, __ATOMIC_RELEASE);
+    return status != ND_SUCCESS || !silent;
+}
+
+static void stash_locked(struct cq *cq, const struct ibv_wc *wc, uint32_t count)
+{
+    ND2_RESULT result;
+    bool extra;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (convert_locked(cq, &wc[i], &result, &extra))
+            push_locked(cq, &result, &wc[i]);
+    }
+}
+
+/* The general case of the loop below, for one completion: the number of results written (0 or 1), or -1 if it went to the
+ * stash, where the rest of the batch must follow. */
+static __attribute__((noinline)) int convert_one_locked(struct cq *cq, const struct ibv_wc *wc, ND2_RESULT *result)
+{
+    ND2_RESULT made;
+    bool extra;
+
+    if (!convert_locked(cq, wc, &made, &extra))
+        return extra ? -1 : 0;
+    if (extra) {
+        push_locked(cq, &made, wc);
+        return -1;
+    }
+    *result = made;
+    return 1;
+}
+
+static inline void copy_tail(ND2_RESULT *result, const struct slot *slot)
+{
+#ifdef RESULT_TAIL
+    memcpy(&result->RequestContext, &slot->context, RESULT_TAIL);
+#else
+    result->RequestContext = slot->context;
+    result->RequestType = (ND2_REQUEST_TYPE)slot->type;
+#endif
+}
+
+/* Runs of successes of one queue, in order, take two compares and a few stores each; whatever else there is (failures,
+ * silent ones, gaps) goes the long way. wc[count].wr_id must be 0: no slot, so a run ends there too.
+ * Returns the end of the results. */
+static inline ND2_RESULT *convert_all_locked(struct cq *cq, const struct ibv_wc *wc, uint32_t count,
+                                             ND2_RESULT *results)
+{
+    const struct ibv_wc *end = wc + count;
+    ND2_RESULT *out = results;
+
+    while (wc != end) {
+        struct queue *queue = slot_from_wr_id(wc->wr_id)->queue;
+        const struct slot *slot = &queue->ring[queue->tail & queue->ring_mask];
+        void *context = queue->context;
+        ND2_RESULT *first = out;
+        int made;
+
+        if (queue->kind == QUEUE_RECEIVES) {
+            for (; wc->wr_id == (uintptr_t)slot && likely(wc->status == IBV_WC_SUCCESS); wc++, out++, slot++) {
+                out->Status = ND_SUCCESS;
+                out->BytesTransferred = wc->byte_len;
+                out->QueuePairContext = context;
+                copy_tail(out, slot);
+            }
+        } else if (likely(queue->kind == QUEUE_SENDS)) {
+            for (; wc->wr_id == (uintptr_t)slot && likely(wc->status == IBV_WC_SUCCESS); wc++, out++, slot++) {
+                out->Status = ND_SUCCESS;
+                out->BytesTransferred = slot->length;
+                out->QueuePairContext = context;
+                copy_tail(out, slot);
+            }
+        }
+        if (likely(out != first)) {
+            __atomic_store_n(&queue->tail, queue->tail + (uint32_t)(out - first), __ATOMIC_RELEASE);
+            continue;
+        }
+        made = convert_one_locked(cq, wc, out);
+        wc++;
+        if (unlikely(made < 0)) {
+            stash_locked(cq, wc, (uint32_t)(end - wc));
+            break;
+        }
+        out += made;
+    }
+    return out;
+}
+
+static inline uint32_t poll_locked(struct cq *cq, uint32_t n, struct ibv_wc *wc)
+{
+    int got = ibv_poll_cq(cq->verbs, (int)n, wc);
+
+    return likely(got >= 0) ? (uint32_t)got : 0;
+}
+
+/* ---- GetResults ---- */
+
+static uint32_t take_device_locked(struct cq *cq, ND2_RESULT *results, uint32_t n, bool *more)
+{
+    struct ibv_wc wc[CQ_BATCH + 1];
+    uint32_t polled, got, alerts = 0;
+
+    *more = false;
+    if (cq->slow & CQ_GONE)
+        return 0;
+    polled = poll_locked(cq, n, wc);
+    wc[polled].wr_id = 0;
+    got = (uint32_t)(convert_all_locked(cq, wc, polled, results) - results);
+    if (cq->slow & CQ_WINDOWS)
+        mw_look_locked(cq, wc, polled);
+    *more = polled == n || (cq->slow & (CQ_STASH | CQ_READY | CQ_REVOKED));
+    if (cq->slow & CQ_WAITING) {
+        for (uint32_t i = 0; i < got; i++)
+            alerts += is_alert(&results[i]);
+        cq->taken += got;
+        cq->taken_alerts += alerts;
+        if (!__atomic_load_n(&cq->waiting, __ATOMIC_ACQUIRE))
+            cq->slow &= ~(uint32_t)CQ_WAITING;
+    }
+    return got;
+}
+
+/* Stash, then requests that wait in their slots, then the device: the order of each queue's results. */
+static __attribute__((noinline)) uint32_t get_slow(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    uint32_t filled = 0, slow;
+    bool more;
+
+    if (!results)
+        return 0;
+    do {
+        uint32_t want = lower(CQ_BATCH, n - filled), got;
+
+        wordlock_lock(&cq->lock);
+        got = take_stash_locked(cq, results + filled, want);
+        if (!got)
+            got = take_ready_locked(cq, results + filled, want);
+        if (!got)
+            got = take_revoked_locked(cq, results + filled, want);
+        more = got != 0;
+        if (!got && want)
+            got = take_device_locked(cq, results + filled, want, &more);
+        slow = cq->slow;
+        wordlock_unlock(&cq->lock);
+        filled += got;
+    } while (more && filled < n);
+    if (slow & CQ_REPORTS)
+        cq_report(cq);
+    return filled;
+}
+
+static __attribute__((noinline)) uint32_t get_slow_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    wordlock_unlock(&cq->lock);
+    return get_slow(cq, results, n);
+}
+
+/* What cq_get_results keeps while it polls; in one place, so that an empty poll saves no registers for it. */
+struct taking {
+    struct ibv_wc wc[CQ_BATCH + 1];
+    struct wanted {
+        ND2_RESULT *results;
+        uint32_t n; /* at most CQ_BATCH */
+        uint32_t polled;
+    } wanted;
+};
+
+/* CQ lock held, released here. Given the address of a part that the caller had no use for before it polled: one that it had
+ * would sit in a saved register meanwhile. */
+static __attribute__((noinline)) uint32_t deliver(struct cq *cq, struct wanted *wanted, uint32_t polled)
+{
+    struct taking *taking = (struct taking *)((char *)wanted - offsetof(struct taking, wanted));
+    uint32_t got = 0, slow;
+
+    wanted->polled = polled;
+    taking->wc[polled].wr_id = 0;
+    if (likely(wanted->results != NULL))
+        got = (uint32_t)(convert_all_locked(cq, taking->wc, polled, wanted->results) - OPAQUE(wanted)->results);
+    else
+        stash_locked(cq, taking->wc, polled);
+    slow = cq->slow;
+    wordlock_unlock(&cq->lock);
+    if (likely(got == wanted->polled && !slow))
+        return got;
+    /* Fewer than asked tells the application that nothing is left: silent ones look again. */
+    if (!slow && (wanted->polled < wanted->n || got == wanted->n))
+        return got;
+    return wanted->results ? got + get_slow(cq, wanted->results + got, wanted->n - got) : 0;
+}
+
+/* The same for a single completion, which is what a ping-pong sees. */
+static inline uint32_t deliver_one(struct cq *cq, struct taking *taking)
+{
+    const struct ibv_wc *wc = taking->wc;
+    const struct slot *slot = slot_from_wr_id(wc->wr_id);
+    struct queue *queue = slot->queue;
+    ND2_RESULT *result = taking->wanted.results;
+    uint32_t tail = queue->tail;
+
+    /* A request that was given up on has no such position any more. */
+    if (unlikely(slot->seq != tail || wc->status != IBV_WC_SUCCESS || !result))
+        return deliver(cq, &taking->wanted, 1);
+    result->Status = ND_SUCCESS;
+    result->BytesTransferred = slot->type == Nd2RequestTypeReceive ? wc->byte_len : slot->length;
+    result->QueuePairContext = queue->context;
+    copy_tail(result, slot);
+    __atomic_store_n(&queue->tail, tail + 1, __ATOMIC_RELEASE);
+    wordlock_unlock(&cq->lock);
+    return OPAQUE(1u);
+}
+
+/* More than one batch. */
+static __attribute__((noinline)) uint32_t get_many(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    uint32_t got = 0, more;
+
+    do {
+        more = cq_get_results(cq, results ? results + got : NULL, lower(CQ_BATCH, n - got));
+        got += more;
+    } while (more == CQ_BATCH && got < n);
+    return got;
+}
+
+uint32_t cq_get_results(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    struct taking taking;
+    int polled;
+
+    if (unlikely(n > CQ_BATCH))
+        return get_many(cq, results, n);
+    if (unlikely(!wordlock_trylock(&cq->lock)))
+        return get_slow(cq, results, n);
+    if (unlikely(cq->slow))
+        return get_slow_locked(cq, results, n);
+    taking.wanted.results = results;
+    taking.wanted.n = n;
+    polled = ibv_poll_cq(cq->verbs, (int)n, taking.wc);
+    if (polled == 1)
+        return deliver_one(cq, &taking);
+    if (polled > 0)
+        return deliver(cq, &taking.wanted, (uint32_t)polled);
+    wordlock_unlock(&cq->lock);
+    return OPAQUE(0u);
+}
+
+/* ---- the same with details: always the general way ---- */
+
+static uint32_t take_detailed_locked(struct cq *cq, struct cq_completion *out, uint32_t n)
+{
+    uint32_t got = lower(n, cq->stash_count);
+
+    for (uint32_t i = 0; i < got; i++) {
+        out[i].detail = cq->details[cq->stash_head];
+        take_stash_locked(cq, &out[i].result, 1);
+    }
+    while (got < n && !cq->stash_count && take_ready_locked(cq, &out[got].result, 1))
+        detail_from(&out[got++].detail, NULL, ND_CANCELED);
+    return got;
+}
+
+static uint32_t take_device_detailed_locked(struct cq *cq, struct cq_completion *out, uint32_t n, bool *more)
+{
+    struct ibv_wc wc[CQ_BATCH];
+    uint32_t polled, got = 0, alerts = 0;
+    bool extra = false;
+
+    if (cq->slow & CQ_GONE)
+        return 0;
+    polled = poll_locked(cq, n, wc);
+    if (cq->slow & CQ_WINDOWS)
+        mw_look_locked(cq, wc, polled);
+    for (uint32_t i = 0; i < polled && !extra; i++) {
+        bool wanted = convert_locked(cq, &wc[i], &out[got].result, &extra);
+
+        if (extra) {
+            if (wanted)
+                push_locked(cq, &out[got].result, &wc[i]);
+            stash_locked(cq, wc + i + 1, polled - i - 1);
+        } else if (wanted) {
+            alerts += is_alert(&out[got].result);
+            detail_from(&out[got++].detail, &wc[i], ND_SUCCESS);
+        }
+    }
+    *more = polled == n || (cq->slow & (CQ_STASH | CQ_READY));
+    if (cq->slow & CQ_WAITING) {
+        cq->taken += got;
+        cq->taken_alerts += alerts;
+        if (!__atomic_load_n(&cq->waiting, __ATOMIC_ACQUIRE))
+            cq->slow &= ~(uint32_t)CQ_WAITING;
+    }
+    return got;
+}
+
+uint32_t cq_get_completions(struct cq *cq, struct cq_completion *completions, uint32_t n)
+{
+    uint32_t filled = 0, slow;
+    bool more;
+
+    do {
+        uint32_t want = lower(CQ_BATCH, n - filled), got;
+
+        wordlock_lock(&cq->lock);
+        got = take_detailed_locked(cq, completions + filled, want);
+        more = got != 0;
+        if (!got && want)
+            got = take_device_detailed_locked(cq, completions + filled, want, &more);
+        slow = cq->slow;
+        wordlock_unlock(&cq->lock);
+        filled += got;
+    } while (more && filled < n);
+    if (slow & CQ_REPORTS)
+        cq_report(cq);
+    return filled;
+}
+
+/* ---- internal polls ---- */
+
+uint32_t cq_pull_locked(struct cq *cq, uint32_t n)
+{
+    struct ibv_wc wc[CQ_BATCH];
+    uint32_t polled;
+
+    if (cq->slow & CQ_GONE)
+        return 0;
+    polled = poll_locked(cq, n, wc);
+    stash_locked(cq, wc, polled);
+    if (cq->slow & CQ_WINDOWS)
+        mw_look_locked(cq, wc, polled);
+    return polled;
+}
+
+bool cq_pull(struct cq *cq)
+{
+    uint32_t count, polled = 0;
+
+    wordlock_lock(&cq->lock);
+    count = cq_count_locked(cq);
+    if (count < cq->depth)
+        polled = cq_pull_locked(cq, lower(CQ_BATCH, cq->depth - count));
+    wordlock_unlock(&cq->lock);
+    return polled != 0;
+}
+
+/* Ends when the device has nothing, or after as many completions as its CQ can hold: those that were there at the start,
+ * whatever other queue pairs add meanwhile. */
+bool cq_collect(struct cq *cq, bool drain)
+{
+    uint32_t left = __atomic_load_n(&cq->entries, __ATOMIC_RELAXED), polled = 1;
+    bool all = true;
+
+    while (polled && left) {
+        uint32_t room, want;
+
+        wordlock_lock(&cq->lock);
+        if (drain)
+            room = cq_stash_room_locked(cq);
+        else
+            room = cq->depth - lower(cq->depth, cq_count_locked(cq));
+        if (drain && room < CQ_BATCH) {
+            wordlock_unlock(&cq->lock);
+            /* Only an application that posts on and on without taking its results comes here. */
+            if (!cq_grow(cq, CQ_BATCH))
+                log_warn("no memory for the results of a completion queue");
+            wordlock_lock(&cq->lock);
+            room = CQ_BATCH;
+        }
+        want = lower(CQ_BATCH, lower(left, room));
+        polled = want ? cq_pull_locked(cq, want) : 0;
+        wordlock_unlock(&cq->lock);
+        left -= polled;
+        all = want != 0;
+    }
+    cq_report(cq);
+    return all;
+}
+
+void cq_report(struct cq *cq)
+{
+    struct list failed, unbound;
+    struct list *node;
+    uint32_t reports;
+
+    list_init(&failed);
+    list_init(&unbound);
+    wordlock_lock(&cq->lock);
+    list_splice_tail(&failed, &cq->failed);
+    list_splice_tail(&unbound, &cq->unbound);
+    reports = cq->slow & CQ_REPORTS;
+    cq->slow &= ~(uint32_t)CQ_REPORTS;
+    wordlock_unlock(&cq->lock);
+    mw_report(&unbound);
+    while ((node = list_pop(&failed)) != NULL)
+        qp_report_error(qp_from_failed_link(node));
+    if (reports & CQ_SPILLED)
+        cq_overrun(cq);
+    if (reports & CQ_LOW) {
+        pthread_mutex_lock(&cq->control);
+        list_for_each (link, &cq->shares)
+            srq_fire_if_low(list_entry(link, struct cq_share, cq_link)->srq);
+        pthread_mutex_unlock(&cq->control);
+    }
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NDVERBS_QP_PRIV_H
+#define NDVERBS_QP_PRIV_H
+
+/* What qp.c, post.c and drain.c share. Lock order: cq_priv.h. */
+
+#include "cq_priv.h"
+#include "qp.h"
+
+struct qp {
+    struct queue sq, rq;
+
+    uint32_t refs;
+    uint32_t number;
+    struct adapter *adapter;
+    struct device_link device_link;
+    struct list failed_link; /* CQ lock of the queue that failed first */
+    uint32_t err;            /* atomic: failed or flushed; no post reaches the device any more */
+    uint32_t watched;        /* atomic: polls of the receive CQ look for windows that the peer invalidates (mw.c) */
+    uint64_t made;           /* set once: mw_next_order() */
+
+    /* iWARP: an attempt is on, and if it fails the kernel flushes the receives although they are to survive (atomic). */
+    uint32_t attempt;
+    uint32_t swallowed; /* some were, and are not to be seen */
+
+    uint32_t last_wqe; /* atomic, a futex: the device has given back the last receive that it had taken from the SRQ */
+
+    pthread_mutex_t control; /* from here on */
+    struct ibv_qp *verbs;    /* NULL after qp_release */
+    struct ibv_qp_init_attr init;
+    enum ibv_qp_state state;
+    bool iwarp;  /* set once */
+    bool manual; /* set once: the application moves it */
+    struct list mcasts;
+    bool claimed;
+    bool tried; /* an attempt has given it back */
+    bool used;  /* has been connected */
+    bool released;
+    uint64_t failed_at; /* ns, when the device QP went to ERROR */
+
+    /* Draining, from the first error on. */
+    struct list drains; /* struct qp_drain.link */
+    bool draining, drained;
+    uint32_t seen_sq, seen_rq; /* tails at progress_at */
+    uint64_t progress_at, kick_at;
+    struct engine_call work;
+    struct engine_timer timer;
+    bool timing; /* on loop: the timer runs and holds a reference */
+};
+
+/* --- post.c --- */
+
+/* qp_replace: hands the kept receives to the new device QP. Queue lock held. 0 or errno. */
+int queue_repost_locked(struct queue *queue);
+
+/* A Bind or Invalidate, for mw.c. */
+struct window_post {
+    ND2_REQUEST_TYPE type;
+    uint32_t flags;        /* ND_OP_FLAG_SILENT_SUCCESS, _READ_FENCE */
+    uint32_t local_key;    /* of the region that the device needs for it; 0: none */
+    struct ibv_mr *revoke; /* deregistered once the queue has taken the request, before the device has; NULL: none */
+    bool refused;          /* completes ND_INVALID_DEVICE_REQUEST, in order */
+    struct ibv_send_wr wr; /* without wr_id and flags */
+    bool posted;           /* out, also with a bad status of the device: it was handed to the device... */
+    uint32_t position;     /* ...and has this place in the ring */
+};
+
+/* ND_SUCCESS without `posted`: the queue is closed, ND_CANCELED follows. ND_CONNECTION_INVALID, ND_NO_MORE_ENTRIES,
+ * ND_UNSUCCESSFUL. The device signals all of them, so that their end shows. */
+HRESULT qp_post_window(struct qp *qp, void *context, struct window_post *post);
+
+/* --- batch.c; queue lock held --- */
+
+/* One more request for the chain, in a slot that is filled (QUEUE_BATCH, room in the ring); takes the slot. False: the
+ * chain was full and its post failed: batch_failed without the lock. */
+bool batch_send_locked(struct queue *sq, const struct ibv_send_wr *wr);
+bool batch_receive_locked(struct queue *rq, uint64_t wr_id, const struct ibv_sge *sges, uint32_t n);
+
+/* Hands the chain over. False: failed, the queue is closed at the first request that the device refused. */
+bool batch_post_locked(struct queue *queue);
+
+/* Takes the chain back: so many requests at the head of the queue were never given to the device. */
+uint32_t batch_drop_locked(struct queue *queue);
+
+void batch_failed(struct queue *queue); /* no lock held */
+
+/* --- qp.c --- */
+
+/* Lets posts through to the device that were kept from it in the mode `from`; not if the queue is closed. */
+void queue_open(struct queue *queue, enum queue_mode from);
+
+/* --- qp_manual.c --- */
+
+/* qp->control held: the state allows more than before. */
+void qp_open_queues(struct qp *qp);
+
+void qp_drop_mcasts(struct qp *qp, struct ibv_qp *verbs); /* before `verbs` is destroyed */
+
+/* --- drain.c --- */
+
+/* No post reaches the device after this returned. No queue lock held. */
+void queue_close(struct queue *queue);
+
+/* To ERROR: queues closed, device QP modified. No lock held. */
+void qp_fail(struct qp *qp);
+
+/* Another round of drain on the loop. */
+void qp_post_work(struct qp *qp);
+
+/* qp->control held: one look at a failed QP at the time `now` (ms). True: everything has come back or been given up. */
+bool qp_drain_step(struct qp *qp, uint64_t now);
+
+/* qp->control held, device QP destroyed and its CQs polled: the remaining requests go to the stash. */
+void queue_retire(struct queue *queue);
+
+/* qp_release, no lock held: gives the device the moment it needs to complete a receive that the QP took from its SRQ and did
+ * not fill, since with the QP destroyed it would never come back. */
+void qp_settle_shared(struct qp *qp);
+
+#define DRAIN_POLL_MS   1
+#define DRAIN_KICK_MS   10
+#define DRAIN_SILENT_MS 20
+#define DRAIN_LOST_MS   1000
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+
+/* iWARP: a failed attempt costs the device's queue pair its life, but not ours. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "rig.h"
+
+static struct adapter *adapter;
+static struct cq *cq;
+static struct qp *qp;
+
+static void make(void)
+{
+    fake_device_quirks("fake_iw", FAKE_QUIRK_SIW);
+    adapter = rig_open(RIG_IW);
+    cq = rig_cq(adapter, 16);
+    qp = rig_qp(adapter, cq, cq, 4);
+}
+
+static void unmake(void)
+{
+    rig_drop(qp);
+    ok_no_result(cq);
+    cq_unref(cq);
+    rig_close(adapter);
+}
+
+SETUP
+{
+    rig_start();
+}
+
+TEARDOWN
+{
+    rig_end();
+}
+
+TEST(create__access_before_the_connection)
+{
+    const struct ibv_qp_attr *attr;
+    int mask;
+
+    make();
+    attr = fake_qp_attr(qp_verbs(qp), IBV_QPS_INIT, &mask);
+    ok_int(mask, ==, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS);
+    ok_uint(attr->qp_access_flags, ==, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+    unmake();
+}
+
+/* Reads take one entry only; the rest has more. */
+TEST(sge__read_limit)
+{
+    ND2_SGE sge[2];
+
+    memset(sge, 0, sizeof(sge));
+    make();
+    adapter->device->attr.max_sge_rd = 1;
+    ok_uint(adapter->limits.max_read_sge, ==, 1);
+    ok_status(qp_read(qp, NULL, sge, 2, 0, 0, 0), ND_DATA_OVERRUN);
+    ok_status(qp_read(qp, NULL, sge, 1, 0, 0, 0), ND_CONNECTION_INVALID);
+    ok_status(qp_send(qp, NULL, sge, 2, 0), ND_CONNECTION_INVALID);
+    unmake();
+}
+
+/* Rejected: the kernel flushed the receives. They are posted again, in order, with their entries, and nobody saw it. */
+TEST(replace__receives_survive)
+{
+    static char bytes[64];
+    struct ibv_qp *before;
+    struct fake_wr wr;
+    struct notify n;
+
+    make();
+    for (uintptr_t i = 0; i < 3; i++) {
+        ND2_SGE sge[2] = { { bytes + i, 5, 50 + (UINT32)i }, { bytes + 10 + i, 6, 60 } };
+
+        ok_status(qp_receive(qp, rig_ctx(i), sge, (ULONG)i % 3), ND_SUCCESS);
+    }
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &n);
+    before = qp_verbs(qp);
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    fake_qp_fail(before);
+    /* Some of the flushes are seen before the attempt is over, some after. */
+    ok_no_result(cq);
+    ok_int(qp_replace(qp), ==, 0);
+    qp_unclaim(qp);
+    rig_run();
+    ok_pending(&n);
+    ok_no_result(cq);
+    ok_ptr(qp_verbs(qp), !=, before);
+    ok_uint(qp_number(qp), ==, qp_verbs(qp)->qp_num);
+    ok_uint(fake_live(FAKE_OBJ_QP), ==, 1);
+    ok_uint(fake_qp_posted(qp_verbs(qp), FAKE_RECV), ==, 3);
+    ok(fake_qp_wr(qp_verbs(qp), FAKE_RECV, 2, &wr));
+    ok_int(wr.num_sge, ==, 2);
+    ok_uint(wr.sge[0].addr, ==, (uintptr_t)bytes + 2);
+    ok_uint(wr.sge[0].lkey, ==, 52);
+    ok_uint(wr.sge[1].length, ==, 6);
+    ok_status(rig_recv(qp, 3), ND_SUCCESS);
+    ok_status(rig_recv(qp, 4), ND_NO_MORE_ENTRIES);
+    /* A second attempt, which succeeds. */
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    qp_set_connected(qp);
+    fake_qp_complete(qp_verbs(qp), FAKE_RECV, 4, IBV_WC_SUCCESS, 1);
+    for (uintptr_t i = 0; i < 4; i++)
+        ok_result(cq, Receive, i, ND_SUCCESS);
+    rig_run();
+    ok_done(&n, ND_SUCCESS);
+    unmake();
+}
+
+static void post_hook(struct fake_call *call, void *arg)
+{
+    (void)call, (void)arg;
+    ok_status(rig_recv(qp, 2), ND_SUCCESS);
+}
+
+/* A receive posted while the replacement is being made waits for it, in its place. */
+TEST(replace__receive_posted_meanwhile)
+{
+    make();
+    ok_status(rig_recv(qp, 1), ND_SUCCESS);
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    fake_qp_fail(qp_verbs(qp));
+    fake_on(FAKE_ibv_create_qp, post_hook, NULL);
+    ok_int(qp_replace(qp), ==, 0);
+    qp_unclaim(qp);
+    ok_uint(fake_qp_posted(qp_verbs(qp), FAKE_RECV), ==, 2);
+    fake_qp_complete(qp_verbs(qp), FAKE_RECV, 2, IBV_WC_SUCCESS, 1);
+    ok_result(cq, Receive, 1, ND_SUCCESS);
+    ok_result(cq, Receive, 2, ND_SUCCESS);
+    unmake();
+}
+
+static void flush_hook(struct fake_call *call, void *arg)
+{
+    (void)call, (void)arg;
+    qp_close_posts(qp);
+}
+
+TEST(replace__closed_meanwhile)
+{
+    make();
+    ok_status(rig_recv(qp, 1), ND_SUCCESS);
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    fake_qp_fail(qp_verbs(qp));
+    fake_on(FAKE_ibv_create_qp, flush_hook, NULL);
+    ok_int(qp_replace(qp), ==, 0);
+    ok_status(qp_flush(qp), ND_SUCCESS);
+    rig_run();
+    ok_result(cq, Receive, 1, ND_CANCELED);
+    unmake();
+}
+
+static bool destroyed;
+
+static void destroy_hook(struct fake_call *call, void *arg)
+{
+    (void)call, (void)arg;
+    destroyed = true;
+}
+
+/* siw destroys a queue pair only once its connection manager has given the attempt up: that is a worker's to wait for, and
+ * what is posted again goes to the new one meanwhile. */
+TEST(replace__does_not_wait_for_the_kernel)
+{
+    make();
+    ok_status(rig_recv(qp, 1), ND_SUCCESS);
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    destroyed = false;
+    fake_on(FAKE_ibv_destroy_qp, destroy_hook, NULL);
+    ok_int(qp_replace(qp), ==, 0);
+    qp_unclaim(qp);
+    ok(!destroyed);
+    ok_no_result(cq);
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    qp_set_connected(qp);
+    fake_qp_complete(qp_verbs(qp), FAKE_RECV, 1, IBV_WC_SUCCESS, 1);
+    ok_result(cq, Receive, 1, ND_SUCCESS);
+    rig_run();
+    ok(destroyed);
+    ok_uint(fake_live(FAKE_OBJ_QP), ==, 1);
+    unmake();
+}
+
+/* No new queue pair to be had: the receives come back, once. */
+TEST(replace__failures)
+{
+    for (int step = 0; step < 3; step++) {
+        make();
+        ok_status(rig_recv(qp, 1), ND_SUCCESS);
+        ok_status(rig_recv(qp, 2), ND_SUCCESS);
+        ok_status(qp_claim(qp), ND_SUCCESS);
+        fake_qp_fail(qp_verbs(qp));
+        ok_no_result(cq);
+        if (step == 0)
+            fake_fail(FAKE_ibv_create_qp, 1, ENOMEM);
+        else if (step == 1)
+            fake_fail(FAKE_ibv_modify_qp, 1, EINVAL);
+        else
+            fake_fail(FAKE_ibv_post_recv, 2, ENOMEM);
+        ok_int(qp_replace(qp), !=, 0);
+        qp_unclaim(qp);
+        rig_advance(1100);
+        ok_result(cq, Receive, 1, ND_CANCELED);
+        ok_result(cq, Receive, 2, ND_CANCELED);
+        ok_status(rig_recv(qp, 3), ND_SUCCESS);
+        ok_result(cq, Receive, 3, ND_CANCELED);
+        ok_int(qp_replace(qp), ==, EINVAL);
+        unmake();
+    }
+}
+
+/* Accepted, and closed by the peer, before we heard of either: what arrived is there, what was flushed comes back. */
+TEST(connected__peer_already_gone)
+{
+    make();
+    for (uintptr_t i = 0; i < 3; i++)
+        ok_status(rig_recv(qp, i), ND_SUCCESS);
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    fake_qp_complete(qp_verbs(qp), FAKE_RECV, 1, IBV_WC_SUCCESS, 1);
+    fake_qp_fail(qp_verbs(qp));
+    ok_result(cq, Receive, 0, ND_SUCCESS);
+    ok_no_result(cq);
+    qp_set_connected(qp);
+    rig_run();
+    ok_result(cq, Receive, 1, ND_CANCELED);
+    ok_result(cq, Receive, 2, ND_CANCELED);
+    ok_status(rig_send(qp, 5, 0), ND_SUCCESS);
+    ok_result(cq, Send, 5, ND_CANCELED);
+    unmake();
+}
+
+/* The attempt failed and nobody tries again: Flush and Release get the receives back. */
+TEST(failed__flushed_or_released_without_a_replacement)
+{
+    for (int flush = 0; flush < 2; flush++) {
+        make();
+        ok_status(rig_recv(qp, 1), ND_SUCCESS);
+        ok_status(qp_claim(qp), ND_SUCCESS);
+        fake_qp_fail(qp_verbs(qp));
+        ok_no_result(cq);
+        qp_unclaim(qp);
+        if (flush)
+            ok_status(qp_flush(qp), ND_SUCCESS);
+        else
+            qp_release(qp);
+        ok_result(cq, Receive, 1, ND_CANCELED);
+        unmake();
+    }
+}
+
+/* IB-type queue pairs need none. */
+TEST(replace__not_on_ib)
+{
+    adapter = rig_open(RIG_IB);
+    cq = rig_cq(adapter, 16);
+    qp = rig_qp(adapter, cq, cq, 4);
+    ok_int(qp_replace(qp), ==, EINVAL);
+    rig_run();
+    unmake();
+}
