@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "harness.h"
+
+HARNESS_MAIN
