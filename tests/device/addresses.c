@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT */
+/* Which addresses are adapters, while they come and go: design.md 6. What changes interfaces runs in the machine only. */
+#include "session.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void need_machine(void)
+{
+    if (!runner_machine() || !runner_env("NDVERBS_NETDEV") || !runner_env("NDVERBS_DEVICE"))
+        harness_skip("only in the machine, whose interfaces may be changed");
+}
+
+#define RUN(...) ok_int(runner_command(__VA_ARGS__), ==, 0)
+
+static bool is_listed(const union endpoint *address)
+{
+    SOCKET_ADDRESS_LIST *list;
+    bool found = false;
+    SIZE_T size = 0;
+
+    ok_status(NdQueryAddressList(ND_QUERY_EXCLUDE_NDv1_ADDRESSES, NULL, &size), ND_BUFFER_OVERFLOW);
+    size += 4096; /* another one may come between the two calls */
+    list = malloc(size);
+    ok_status(NdQueryAddressList(ND_QUERY_EXCLUDE_NDv1_ADDRESSES, list, &size), ND_SUCCESS);
+    for (INT i = 0; i < list->iAddressCount; i++) {
+        const union endpoint *entry = (const union endpoint *)list->Address[i].lpSockaddr;
+
+        if (entry->any.sa_family != address->any.sa_family)
+            continue;
+        found |= address->any.sa_family == AF_INET6
+                     ? !memcmp(&entry->v6.sin6_addr, &address->v6.sin6_addr, sizeof(entry->v6.sin6_addr)) &&
+                           entry->v6.sin6_scope_id == address->v6.sin6_scope_id
+                     : entry->v4.sin_addr.s_addr == address->v4.sin_addr.s_addr;
+    }
+    free(list);
+    return found;
+}
+
+static HRESULT try_open(const union endpoint *address)
+{
+    IND2Adapter *adapter;
+    HRESULT hr = NdOpenAdapter(&IID_IND2Adapter, &address->any, endpoint_size(address), (void **)&adapter);
+
+    if (hr == ND_SUCCESS)
+        CALL(adapter, Release);
+    return hr;
+}
+
+static const char *reason_of(const char *text)
+{
+    static struct ndverbs_adapter_description description;
+    union endpoint address = endpoint_from(text);
+
+    description.size = sizeof(description);
+    if (ndverbs_adapter_describe(&address.any, endpoint_size(&address), &description) == ND_SUCCESS)
+        return "";
+    ok_msg(description.reason[0] != 0, "no reason is given for %s", text);
+    return description.reason;
+}
+
+/* A message each way between two links of this process. */
+static void exchange(struct link *from, struct link *to)
+{
+    for (int way = 0; way < 2; way++) {
+        pattern_fill(from->buffer, 1000, (ULONG)way);
+        post_receive(to, 1, 2048, 1000);
+        if (runner_iwarp())
+            Sleep(100); /* runner_settle of one process with itself */
+        post_send(from, 2, 0, 1000, 0);
+        ok_result(from->cq, Nd2RequestTypeSend, ND_SUCCESS, 2);
+        ok_result(to->cq, Nd2RequestTypeReceive, ND_SUCCESS, 1);
+        pattern_check(to->buffer + 2048, 1000, (ULONG)way);
+        {
+            struct link *swap = from;
+
+            from = to;
+            to = swap;
+        }
+    }
+}
+
+/* A whole connection of the adapter with itself. */
+static void connect_itself(struct host *host)
+{
+    struct link active, passive;
+    IND2Listener *listener;
+    union endpoint to;
+
+    link_make(&active, host, NULL);
+    link_make(&passive, host, NULL);
+    listener = listen_at(host, &host->address, 0);
+    to = listener_endpoint(listener);
+    self_connect(&active, &passive, listener, &to);
+    exchange(&active, &passive);
+    link_disconnect(&active);
+    link_disconnect(&passive);
+    release_last(listener);
+    link_drop(&active);
+    link_drop(&passive);
+}
+
+/* An address comes and goes while the process runs. */
+ALONE(added_and_removed)
+{
+    const char *netdev = runner_env("NDVERBS_NETDEV");
+    union endpoint added = endpoint_from("10.66.1.1");
+    struct host host, other;
+
+    need_machine();
+    host_open(&host);
+    ok(!is_listed(&added));
+    ok_status(NdCheckAddress(&added.any, endpoint_size(&added)), ND_INVALID_ADDRESS);
+    ok_status(try_open(&added), ND_INVALID_ADDRESS);
+    for (int i = 0; i < 2; i++) {
+        RUN("ip addr add 10.66.1.1/24 dev %s", netdev);
+        ok_eventually(is_listed(&added)); /* the kernel fills the device's table a moment later */
+        ok_status(NdCheckAddress(&added.any, endpoint_size(&added)), ND_SUCCESS);
+        host_open_at(&other, &added);
+        ok_uint(other.info.AdapterId, ==, host.info.AdapterId);
+        connect_itself(&other);
+        RUN("ip addr del 10.66.1.1/24 dev %s", netdev);
+        ok(!is_listed(&added));
+        ok_status(try_open(&added), ND_INVALID_ADDRESS);
+        ok_status(NdCheckAddress(&added.any, endpoint_size(&added)), ND_INVALID_ADDRESS);
+        /* What is open stays usable: it is the device's. */
+        other.address = host.address;
+        connect_itself(&other);
+        host_close(&other);
+    }
+    host_close(&host);
+}
+
+/* IPv6 with a scope: the interface's own address, which needs the scope to be told from others (design.md 6). */
+ALONE(link_local)
+{
+    union endpoint address = endpoint_from("fe80::66:1"), wrong;
+    const char *netdev = runner_env("NDVERBS_NETDEV");
+    struct link active, passive;
+    IND2Listener *listener;
+    union endpoint to, local;
+    ULONG size = sizeof(local);
+    struct host host;
+
+    need_machine();
+    address.v6.sin6_scope_id = if_nametoindex(netdev);
+    RUN("ip addr add fe80::66:1/64 dev %s nodad", netdev);
+    ok_status(NdStartup(), S_OK);
+    ok_eventually(is_listed(&address));
+    wrong = address;
+    wrong.v6.sin6_scope_id = if_nametoindex("lo");
+    ok_status(try_open(&wrong), ND_INVALID_ADDRESS);
+    host_open_at(&host, &address);
+    link_make(&active, &host, NULL);
+    link_make(&passive, &host, NULL);
+    listener = listen_at(&host, &address, 0);
+    to = listener_endpoint(listener);
+    ok_uint(to.v6.sin6_scope_id, ==, address.v6.sin6_scope_id);
+    self_connect(&active, &passive, listener, &to);
+    ok_status(CALL(passive.connector, GetLocalAddress, &local.any, &size), ND_SUCCESS);
+    ok_mem(&local.v6.sin6_addr, &address.v6.sin6_addr, sizeof(local.v6.sin6_addr));
+    ok_uint(local.v6.sin6_scope_id, ==, address.v6.sin6_scope_id);
+    ok_int(endpoint_port(&local), ==, endpoint_port(&to));
+    size = sizeof(local);
+    ok_status(CALL(passive.connector, GetPeerAddress, &local.any, &size), ND_SUCCESS);
+    ok_mem(&local.v6.sin6_addr, &address.v6.sin6_addr, sizeof(local.v6.sin6_addr));
+    ok_uint(local.v6.sin6_scope_id, ==, address.v6.sin6_scope_id);
+    exchange(&active, &passive);
+    release_last(listener);
+    link_drop(&active);
+    link_drop(&passive);
+    host_close(&host);
+    ok_status(NdCleanup(), S_OK);
+    RUN("ip addr del fe80::66:1/64 dev %s", netdev);
+}
+
+/* Two devices in one process: each address its own adapter, a connection between them, objects that do not mix (D43). */
+ALONE(two_devices)
+{
+    const char *peer = runner_env("NDVERBS_PEER_ADDR");
+    union endpoint other_address, to, local;
+    struct host hosts[2];
+    struct link links[2];
+    IND2Listener *listener;
+    SIZE_T size = sizeof(local);
+    HRESULT hr;
+    void *out;
+
+    if (!runner_wire())
+        harness_skip("one device: NDVERBS_NET is not wire");
+    other_address = endpoint_from(peer);
+    host_open(&hosts[0]);
+    host_open_at(&hosts[1], &other_address);
+    ok_uint(hosts[0].info.AdapterId, !=, hosts[1].info.AdapterId);
+    ok_status(NdResolveAddress(&other_address.any, endpoint_size(&other_address), &local.any, &size), ND_SUCCESS);
+    ok_uint(local.v4.sin_addr.s_addr, ==, hosts[0].address.v4.sin_addr.s_addr);
+    link_make(&links[0], &hosts[0], NULL);
+    link_make(&links[1], &hosts[1], NULL);
+    ok_status(CALL(hosts[0].adapter, CreateQueuePair, &IID_IND2QueuePair, (IUnknown *)links[1].cq,
+                   (IUnknown *)links[0].cq, NULL, 4, 4, 1, 1, 0, &out),
+              ND_INVALID_PARAMETER_2);
+    listener = listen_at(&hosts[1], &hosts[1].address, 0);
+    to = listener_endpoint(listener);
+    hr = CALL(links[0].connector, Bind, &other_address.any, endpoint_size(&other_address));
+    ok_status(hr, ND_INVALID_ADDRESS);
+    hr = CALL(links[0].connector, Connect, (IUnknown *)links[1].qp, &to.any, endpoint_size(&to), 0, 0, NULL, 0,
+              &links[0].ov);
+    ok_status(hr, ND_INVALID_PARAMETER_1);
+    self_connect(&links[0], &links[1], listener, &to);
+    exchange(&links[0], &links[1]);
+    /* The one goes, the other stays. */
+    release_last(listener);
+    link_drop(&links[0]);
+    host_close(&hosts[0]);
+    ok_status(FINISH(&links[1], CALL(links[1].connector, NotifyDisconnect, &links[1].ov)), ND_SUCCESS);
+    link_drop(&links[1]);
+    connect_itself(&hosts[1]);
+    host_close(&hosts[1]);
+}
+
+/* Loads a module of the machine's kernel that it does not start with. */
+static void need_module(const char *name)
+{
+    if (!runner_env("NDVERBS_KERNEL"))
+        harness_skip("the kernel's modules are not at hand");
+    if (runner_command("modprobe -d '%s' %s", runner_env("NDVERBS_KERNEL"), name) != 0)
+        harness_skip("the kernel has no such module");
+}
+
+/* An interface on top of the device's: its address belongs to the device. */
+static void stacked(const char *address)
+{
+    union endpoint own = endpoint_from(address);
+    struct host host, stack;
+
+    host_open(&host);
+    ok_eventually(is_listed(&own));
+    host_open_at(&stack, &own);
+    ok_uint(stack.info.AdapterId, ==, host.info.AdapterId);
+    connect_itself(&stack);
+    host_close(&stack);
+    host_close(&host);
+}
+
+ALONE(vlan)
+{
+    const char *netdev = runner_env("NDVERBS_NETDEV");
+
+    need_machine();
+    need_module("8021q");
+    RUN("ip link add link %s name ndvlan type vlan id 7 && ip addr add 10.66.7.1/24 dev ndvlan && ip link set ndvlan "
+        "up",
+        netdev);
+    stacked("10.66.7.1");
+    RUN("ip link del ndvlan");
+}
+
+ALONE(bond)
+{
+    union endpoint own = endpoint_from("10.66.8.1");
+    struct host host;
+
+    need_machine();
+    need_module("bonding");
+    RUN("ip link add ndslave type dummy && ip link add ndbond type bond mode active-backup miimon 100 && "
+        "ip link set ndslave master ndbond && ip addr add 10.66.8.1/24 dev ndbond && ip link set ndbond up && "
+        "ip link set ndslave up && rdma link add ndbondrdma type %s netdev ndbond",
+        runner_env("NDVERBS_TRANSPORT"));
+    ok_status(NdStartup(), S_OK);
+    ok_eventually(is_listed(&own));
+    host_open_at(&host, &own);
+    connect_itself(&host);
+    host_close(&host);
+    ok_status(NdCleanup(), S_OK);
+    /* The device goes with this process (removal.c). */
+}
+
+ALONE(bond_is_gone)
+{
+    need_machine();
+    (void)runner_command("rdma link delete ndbondrdma; ip link del ndbond; ip link del ndslave");
+}
+
+/* Why an address is none, and one log line for each that says so (D29, D40, D42). */
+
+static int lines_with(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "r");
+    char line[1000];
+    int n = 0;
+
+    ok(file != NULL);
+    while (fgets(line, sizeof(line), file))
+        n += strstr(line, text) != NULL;
+    fclose(file);
+    return n;
+}
+
+static void log_to(const char *path)
+{
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_APPEND, 0600);
+
+    ok_int(fd, >=, 0);
+    setenv("NDVERBS_LOG", "info", 1);
+    ok_int(dup2(fd, STDERR_FILENO), ==, STDERR_FILENO);
+    close(fd);
+}
+
+ALONE(reasons)
+{
+    static const char log[] = "/tmp/ndverbs-reasons.log", list[] = "/tmp/ndverbs-reasons.txt";
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
+
+    need_machine();
+    log_to(log);
+    RUN("ip link add nddown type dummy && ip addr add 10.66.2.1/24 dev nddown && "
+        "ip link add ndplain type dummy && ip addr add 10.66.3.1/24 dev ndplain && ip link set ndplain up");
+    ok_status(NdStartup(), S_OK);
+    for (int i = 0; i < 3; i++) {
+        ok_msg(!strcmp(reason_of("10.66.2.1"), "the interface is down"), "%s", reason_of("10.66.2.1"));
+        ok_msg(!strcmp(reason_of("10.66.3.1"), "no RDMA device has this address"), "%s", reason_of("10.66.3.1"));
+        ok_msg(strstr(reason_of("127.0.0.1"), "loopback") != NULL, "%s", reason_of("127.0.0.1"));
+        ok_msg(strstr(reason_of("203.0.113.9"), "no address of this system") != NULL, "%s", reason_of("203.0.113.9"));
+        ok_msg(!*reason_of(runner_env("NDVERBS_ADDR")), "%s", reason_of(runner_env("NDVERBS_ADDR")));
+        Sleep(400); /* the list is made anew in between */
+    }
+    ok_int(lines_with(log, "10.66.2.1 (nddown) is not used: the interface is down"), ==, 1);
+    ok_int(lines_with(log, "10.66.2.1"), ==, 1);
+    ok_int(lines_with(log, "10.66.3.1"), ==, 1);
+    RUN("ip link set nddown up");
+    ok_msg(!strcmp(reason_of("10.66.2.1"), "no RDMA device has this address"), "%s", reason_of("10.66.2.1"));
+    ok_int(lines_with(log, "10.66.2.1"), ==, 2);
+    ok_status(NdCleanup(), S_OK);
+    ok_int(length, >, 0);
+    path[length] = 0;
+    strcpy(path, dirname(dirname(dirname(path))));
+    strcat(path, "/examples/ndlist");
+    if (access(path, X_OK) == 0) {
+        RUN("%s -v >%s", path, list);
+        ok_int(lines_with(list, runner_env("NDVERBS_ADDR")), >=, 1);
+        ok_int(lines_with(list, "10.66.3.1 (ndplain) is no adapter: no RDMA device has this address"), ==, 1);
+        ok_int(lines_with(list, "127.0.0.1 (lo) is no adapter"), ==, 1);
+        ok_int(lines_with(list, "MaxInitiatorQueueDepth"), >=, 1);
+        RUN("NDVERBS_ONLY_DEVICE=nosuch %s -v 2>%s; test $? = 1", path, list);
+        ok_int(lines_with(list, "carries no adapter: not named by NDVERBS_ONLY_DEVICE"), >=, 1);
+        ok_int(lines_with(list, runner_env("NDVERBS_DEVICE")), >=, 1);
+    }
+    RUN("ip link del nddown && ip link del ndplain");
+}
+
+/* A call of the system that fails makes one line, with its name and errno (D4, D40). */
+ALONE(one_line_per_failure)
+{
+    static const char log[] = "/tmp/ndverbs-failure.log";
+    IND2MemoryRegion *mr;
+    OVERLAPPED ov;
+    struct host host;
+
+    log_to(log);
+    host_open(&host);
+    ok_status(CALL(host.adapter, CreateMemoryRegion, &IID_IND2MemoryRegion, host.file, (void **)&mr), ND_SUCCESS);
+    overlapped_rubbish(&ov, NULL);
+    ok_status(finish(mr, CALL(mr, Register, (void *)0x10000, 8192, ND_MR_FLAG_ALLOW_LOCAL_WRITE, &ov), &ov),
+              ND_ACCESS_VIOLATION);
+    ok_int(lines_with(log, "ibv_reg_mr"), ==, 1);
+    ok_int(lines_with(log, "Bad address"), ==, 1);
+    release_last(mr);
+    host_close(&host);
+}
+
+/* All ports of the system are taken: the documented status, and the objects work once one is free. */
+ALONE(no_ports_left)
+{
+    union endpoint any;
+    struct host host;
+    struct link links[6];
+    IND2Listener *listener;
+    int bound = 0;
+    HRESULT hr = ND_SUCCESS;
+
+    need_machine();
+    host_open(&host);
+    any = host.address;
+    endpoint_set_port(&any, 0);
+    RUN("cp /proc/sys/net/ipv4/ip_local_port_range /tmp/ndverbs-ports && "
+        "echo 47001 47004 >/proc/sys/net/ipv4/ip_local_port_range");
+    for (int i = 0; i < 6; i++) {
+        link_make(&links[i], &host, NULL);
+        hr = CALL(links[i].connector, Bind, &any.any, endpoint_size(&any));
+        if (hr == ND_SUCCESS)
+            bound++;
+    }
+    ok_status(CALL(host.adapter, CreateListener, &IID_IND2Listener, host.file, (void **)&listener), ND_SUCCESS);
+    RUN("true");
+    ok_status(CALL(listener, Bind, &any.any, endpoint_size(&any)), ND_TOO_MANY_ADDRESSES);
+    RUN("cat /tmp/ndverbs-ports >/proc/sys/net/ipv4/ip_local_port_range");
+    ok_int(bound, <=, 4);
+    ok_status(hr, ND_TOO_MANY_ADDRESSES);
+    ok_status(CALL(links[5].connector, Bind, &any.any, endpoint_size(&any)), ND_SUCCESS);
+    ok_status(CALL(listener, Bind, &any.any, endpoint_size(&any)), ND_SUCCESS);
+    release_last(listener);
+    for (int i = 0; i < 6; i++)
+        link_drop(&links[i]);
+    host_close(&host);
+}
+
+/* The port of another process's listener (A20). */
+
+SERVER(port_of_another_process)
+{
+    IND2Listener *listener;
+    struct host host;
+
+    host_open(&host);
+    listener = listen_any(&host);
+    runner_sync();
+    release_last(listener);
+    host_close(&host);
+    runner_sync();
+}
+
+CLIENT(port_of_another_process)
+{
+    IND2Listener *listener;
+    union endpoint taken;
+    struct host host;
+    struct link link;
+
+    host_open(&host);
+    taken = listener_of_peer();
+    if (taken.v4.sin_addr.s_addr != host.address.v4.sin_addr.s_addr) {
+        runner_sync();
+        runner_sync();
+        harness_skip("the other side has another address");
+    }
+    link_make(&link, &host, NULL);
+    ok_status(CALL(link.connector, Bind, &taken.any, endpoint_size(&taken)), ND_SHARING_VIOLATION);
+    ok_status(CALL(host.adapter, CreateListener, &IID_IND2Listener, host.file, (void **)&listener), ND_SUCCESS);
+    ok_status(CALL(listener, Bind, &taken.any, endpoint_size(&taken)), ND_SHARING_VIOLATION);
+    runner_sync();
+    runner_sync();
+    /* Both objects are as new. */
+    ok_status(CALL(listener, Bind, &taken.any, endpoint_size(&taken)), ND_SUCCESS);
+    ok_status(CALL(listener, Listen, 0), ND_SUCCESS);
+    link_bind(&link);
+    release_last(listener);
+    link_drop(&link);
+    host_close(&host);
+}
+
+RUNNER_MAIN

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <dirent.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+ULONG endpoint_size(const union endpoint *endpoint)
+{
+    return endpoint->any.sa_family == AF_INET6 ? sizeof(endpoint->v6) : sizeof(endpoint->v4);
+}
+
+USHORT endpoint_port(const union endpoint *endpoint)
+{
+    return ntohs(endpoint->any.sa_family == AF_INET6 ? endpoint->v6.sin6_port : endpoint->v4.sin_port);
+}
+
+void endpoint_set_port(union endpoint *endpoint, USHORT port)
+{
+    if (endpoint->any.sa_family == AF_INET6)
+        endpoint->v6.sin6_port = htons(port);
+    else
+        endpoint->v4.sin_port = htons(port);
+}
+
+union endpoint endpoint_from(const char *text)
+{
+    union endpoint endpoint = { 0 };
+
+    if (strchr(text, ':')) {
+        endpoint.v6.sin6_family = AF_INET6;
+        ok_msg(inet_pton(AF_INET6, text, &endpoint.v6.sin6_addr) == 1, "%s is no address", text);
+    } else {
+        endpoint.v4.sin_family = AF_INET;
+        ok_msg(inet_pton(AF_INET, text, &endpoint.v4.sin_addr) == 1, "%s is no address", text);
+    }
+    return endpoint;
+}
+
+const char *own_address(void)
+{
+    const char *peer = runner_env("NDVERBS_PEER_ADDR");
+
+    return runner_role() == ROLE_SERVER && peer ? peer : runner_env("NDVERBS_ADDR");
+}
+
+union endpoint own_endpoint(void)
+{
+    return endpoint_from(own_address());
+}
+
+/* Adapters. */
+
+void host_open_at(struct host *host, const union endpoint *address)
+{
+    ULONG size = sizeof(host->info);
+
+    memset(host, 0, sizeof(*host));
+    harness_status_text = ndverbs_status_text;
+    host->address = *address;
+    ok_status(NdStartup(), S_OK);
+    ok_status(NdOpenAdapter(&IID_IND2Adapter, &address->any, endpoint_size(address), (void **)&host->adapter),
+              ND_SUCCESS);
+    ok_status(CALL(host->adapter, CreateOverlappedFile, &host->file), ND_SUCCESS);
+    host->info.InfoVersion = ND_VERSION_2;
+    ok_status(CALL(host->adapter, Query, &host->info, &size), ND_SUCCESS);
+}
+
+void host_open(struct host *host)
+{
+    union endpoint own = own_endpoint();
+
+    host_open_at(host, &own);
+}
+
+void host_close(struct host *host)
+{
+    ok(CloseHandle(host->file));
+    release_last(host->adapter);
+    ok_status(NdCleanup(), S_OK);
+    memset(host, 0, sizeof(*host));
+}
+
+void release_last(void *object)
+{
+    IUnknown *unknown = object;
+
+    ok_int(CALL(unknown, Release), ==, 0);
+}
+
+/* Requests. */
+
+HANDLE event_auto(void)
+{
+    HANDLE event = CreateEvent(NULL, FALSE, FALSE, NULL);
+
+    ok(event != NULL);
+    return event;
+}
+
+void overlapped_rubbish(OVERLAPPED *ov, HANDLE event)
+{
+    memset(ov, 0xa5, sizeof(*ov));
+    ov->hEvent = event;
+}
+
+HRESULT finish(void *object, HRESULT started, OVERLAPPED *ov)
+{
+    IND2Overlapped *overlapped = object;
+
+    ok_msg(started != ND_SUCCESS, "an overlapped call returned ND_SUCCESS");
+    if (started != ND_PENDING)
+        return started;
+    return CALL(overlapped, GetOverlappedResult, ov, TRUE);
+}
+
+/* Links. */
+
+void link_make_qp(struct link *link)
+{
+    const struct shape *shape = &link->shape;
+    IND2CompletionQueue *initiator_cq = link->initiator_cq ? link->initiator_cq : link->cq;
+
+    if (shape->srq) {
+        ok_status(CALL(link->host->adapter, CreateQueuePairWithSrq, &IID_IND2QueuePair, (IUnknown *)link->cq,
+                       (IUnknown *)initiator_cq, (IUnknown *)shape->srq, shape->context, shape->depth, shape->sge,
+                       shape->inline_size, (void **)&link->qp),
+                  ND_SUCCESS);
+        return;
+    }
+    ok_status(CALL(link->host->adapter, CreateQueuePair, &IID_IND2QueuePair, (IUnknown *)link->cq,
+                   (IUnknown *)initiator_cq, shape->context, shape->depth, shape->depth, shape->sge, shape->sge,
+                   shape->inline_size, (void **)&link->qp),
+              ND_SUCCESS);
+}
+
+void link_make_connector(struct link *link)
+{
+    ok_status(
+        CALL(link->host->adapter, CreateConnector, &IID_IND2Connector, link->host->file, (void **)&link->connector),
+        ND_SUCCESS);
+}
+
+void link_make(struct link *link, struct host *host, const struct shape *shape)
+{
+    static const struct shape none;
+    IND2Adapter *adapter = host->adapter;
+
+    memset(link, 0, sizeof(*link));
+    link->host = host;
+    link->shape = shape ? *shape : none;
+    shape = &link->shape;
+    if (!shape->depth)
+        link->shape.depth = 16;
+    if (!shape->sge)
+        link->shape.sge = 1;
+    if (!shape->cq_depth)
+        link->shape.cq_depth = 2 * shape->depth;
+    if (!shape->size)
+        link->shape.size = 4096;
+    if (!shape->context)
+        link->shape.context = link;
+    link->event = event_auto();
+    overlapped_rubbish(&link->ov, link->event);
+
+    link->buffer = aligned_alloc(4096, (shape->size + 4095) / 4096 * 4096);
+    ok(link->buffer != NULL);
+    memset(link->buffer, 0, shape->size);
+    ok_status(CALL(adapter, CreateMemoryRegion, &IID_IND2MemoryRegion, host->file, (void **)&link->mr), ND_SUCCESS);
+    ok_status(finish(link->mr,
+                     CALL(link->mr, Register, link->buffer, shape->size,
+                          ND_MR_FLAG_ALLOW_LOCAL_WRITE | ND_MR_FLAG_ALLOW_REMOTE_READ | ND_MR_FLAG_ALLOW_REMOTE_WRITE |
+                              ND_MR_FLAG_RDMA_READ_SINK,
+                          &link->ov),
+                     &link->ov),
+              ND_SUCCESS);
+    link->token = CALL(link->mr, GetLocalToken);
+    if (shape->cq) {
+        link->cq = shape->cq;
+        CALL(link->cq, AddRef);
+    } else {
+        ok_status(CALL(adapter, CreateCompletionQueue, &IID_IND2CompletionQueue, host->file, shape->cq_depth, 0, 0,
+                       (void **)&link->cq),
+                  ND_SUCCESS);
+    }
+    if (shape->split)
+        ok_status(CALL(adapter, CreateCompletionQueue, &IID_IND2CompletionQueue, host->file, shape->cq_depth, 0, 0,
+                       (void **)&link->initiator_cq),
+                  ND_SUCCESS);
+    link_make_qp(link);
+    link_make_connector(link);
+}
+
+void link_drop(struct link *link)
+{
+    if (link->connector)
+        release_last(link->connector);
+    if (link->qp)
+        release_last(link->qp);
+    if (link->shape.cq)
+        CALL(link->cq, Release);
+    else if (link->cq)
+        release_last(link->cq);
+    if (link->initiator_cq)
+        release_last(link->initiator_cq);
+    if (link->mr) {
+        ok_status(finish(link->mr, CALL(link->mr, Deregister, &link->ov), &link->ov), ND_SUCCESS);
+        release_last(link->mr);
+    }
+    free(link->buffer);
+    ok(CloseHandle(link->event));
+    memset(link, 0, sizeof(*link));
+}
+
+union endpoint listener_endpoint(IND2Listener *listener)
+{
+    union endpoint endpoint = { 0 };
+    ULONG size = sizeof(endpoint);
+
+    ok_status(CALL(listener, GetLocalAddress, &endpoint.any, &size), ND_SUCCESS);
+    ok_int(size, ==, endpoint_size(&endpoint));
+    ok_int(endpoint_port(&endpoint), !=, 0);
+    return endpoint;
+}
+
+IND2Listener *listen_at(struct host *host, const union endpoint *address, ULONG backlog)
+{
+    IND2Listener *listener;
+
+    ok_status(CALL(host->adapter, CreateListener, &IID_IND2Listener, host->file, (void **)&listener), ND_SUCCESS);
+    ok_status(CALL(listener, Bind, &address->any, endpoint_size(address)), ND_SUCCESS);
+    ok_status(CALL(listener, Listen, backlog), ND_SUCCESS);
+    return listener;
+}
+
+IND2Listener *listen_any(struct host *host)
+{
+    IND2Listener *listener = listen_at(host, &host->address, 0);
+
+    if (runner_role() == ROLE_SERVER) {
+        union endpoint endpoint = listener_endpoint(listener);
+        USHORT port = endpoint_port(&endpoint);
+
+        runner_put(&port, sizeof(port));
+    }
+    return listener;
+}
+
+union endpoint listener_of_peer(void)
+{
+    const char *address = runner_env("NDVERBS_PEER_ADDR");
+    union endpoint endpoint = endpoint_from(address ? address : runner_env("NDVERBS_ADDR"));
+    USHORT port;
+
+    runner_get(&port, sizeof(port));
+    endpoint_set_port(&endpoint, port);
+    return endpoint;
+}
+
+void link_request(struct link *link, IND2Listener *listener)
+{
+    ok_status(finish(listener, CALL(listener, GetConnectionRequest, (IUnknown *)link->connector, &link->ov), &link->ov),
+              ND_SUCCESS);
+}
+
+HRESULT link_try_accept(struct link *link)
+{
+    return FINISH(link, CALL(link->connector, Accept, (IUnknown *)link->qp, link->shape.reads, link->shape.reads, NULL,
+                             0, &link->ov));
+}
+
+void link_accept(struct link *link, IND2Listener *listener)
+{
+    link_request(link, listener);
+    ok_status(link_try_accept(link), ND_SUCCESS);
+}
+
+void link_bind(struct link *link)
+{
+    union endpoint local = link->host->address;
+
+    endpoint_set_port(&local, 0);
+    ok_status(CALL(link->connector, Bind, &local.any, endpoint_size(&local)), ND_SUCCESS);
+}
+
+HRESULT link_try_connect(struct link *link, const union endpoint *to)
+{
+    return FINISH(link, CALL(link->connector, Connect, (IUnknown *)link->qp, &to->any, endpoint_size(to),
+                             link->shape.reads, link->shape.reads, NULL, 0, &link->ov));
+}
+
+void link_connect(struct link *link, const union endpoint *to)
+{
+    link_bind(link);
+    ok_status(link_try_connect(link, to), ND_SUCCESS);
+    ok_status(FINISH(link, CALL(link->connector, CompleteConnect, &link->ov)), ND_SUCCESS);
+}
+
+void link_trade(struct link *link)
+{
+    link->remote.address = (UINT64)(uintptr_t)link->buffer;
+    link->remote.size = link->shape.size;
+    link->remote.token = CALL(link->mr, GetRemoteToken);
+    runner_put(&link->remote, sizeof(link->remote));
+    runner_get(&link->remote, sizeof(link->remote));
+}
+
+void link_disconnect(struct link *link)
+{
+    ok_status(FINISH(link, CALL(link->connector, Disconnect, &link->ov)), ND_SUCCESS);
+}
+
+void self_connect(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to)
+{
+    HRESULT requested = CALL(listener, GetConnectionRequest, (IUnknown *)passive->connector, &passive->ov);
+    HRESULT connected, accepted;
+
+    ok_status(requested, ND_PENDING);
+    link_bind(active);
+    connected = CALL(active->connector, Connect, (IUnknown *)active->qp, &to->any, endpoint_size(to),
+                     active->shape.reads, active->shape.reads, NULL, 0, &active->ov);
+    ok_status(connected, ND_PENDING);
+    ok_status(finish(listener, requested, &passive->ov), ND_SUCCESS);
+    accepted = CALL(passive->connector, Accept, (IUnknown *)passive->qp, passive->shape.reads, passive->shape.reads,
+                    NULL, 0, &passive->ov);
+    ok_status(accepted, ND_PENDING);
+    ok_status(FINISH(active, connected), ND_SUCCESS);
+    ok_status(FINISH(active, CALL(active->connector, CompleteConnect, &active->ov)), ND_SUCCESS);
+    ok_status(FINISH(passive, accepted), ND_SUCCESS);
+}
+
+/* Sessions. */
+
+void session_begin(struct session *session, const struct shape *shape)
+{
+    host_open(&session->host);
+    link_make(&session->link, &session->host, shape);
+    if (runner_role() == ROLE_SERVER) {
+        IND2Listener *listener = listen_any(&session->host);
+
+        link_accept(&session->link, listener);
+        release_last(listener);
+    } else {
+        union endpoint to = listener_of_peer();
+
+        link_connect(&session->link, &to);
+    }
+    link_trade(&session->link);
+}
+
+/* The active side of a session with a PART that runner_spawn has started, and that does session_begin and runner_sync: for
+ * peers that are to die, or to be stopped. */
+void session_beside(struct session *session, int channel, const struct shape *shape)
+{
+    const char *address = runner_env("NDVERBS_PEER_ADDR");
+    union endpoint to = endpoint_from(address ? address : runner_env("NDVERBS_ADDR"));
+    struct link *link = &session->link;
+    char byte = 's';
+    USHORT port;
+
+    host_open(&session->host);
+    link_make(link, &session->host, shape);
+    runner_get_from(channel, &port, sizeof(port));
+    endpoint_set_port(&to, port);
+    link_connect(link, &to);
+    link->remote.address = (UINT64)(uintptr_t)link->buffer;
+    link->remote.size = link->shape.size;
+    link->remote.token = CALL(link->mr, GetRemoteToken);
+    runner_put_to(channel, &link->remote, sizeof(link->remote));
+    runner_get_from(channel, &link->remote, sizeof(link->remote));
+    runner_put_to(channel, &byte, 1);
+    runner_get_from(channel, &byte, 1);
+}
+
+void session_drop(struct session *session)
+{
+    link_drop(&session->link);
+    host_close(&session->host);
+}
+
+void session_end(struct session *session)
+{
+    runner_sync();
+    if (runner_role() == ROLE_CLIENT)
+        link_disconnect(&session->link);
+    runner_sync();
+    session_drop(session);
+}
+
+/* Results. */
+
+ND2_RESULT result_next(IND2CompletionQueue *cq)
+{
+    ND2_RESULT result;
+
+    memset(&result, 0xa5, sizeof(result));
+    while (CALL(cq, GetResults, &result, 1) == 0)
+        harness_yield();
+    pair_result(&result);
+    return result;
+}
+
+void result_none(IND2CompletionQueue *cq)
+{
+    ND2_RESULT result;
+
+    ok_int(CALL(cq, GetResults, &result, 1), ==, 0);
+}
+
+ND2_SGE sge_of(const struct link *link, SIZE_T offset, SIZE_T length)
+{
+    ND2_SGE sge = { link->buffer + offset, (ULONG)length, link->token };
+
+    ok_uint(offset + length, <=, link->shape.size);
+    return sge;
+}
+
+void post_receive(struct link *link, uintptr_t context, SIZE_T offset, SIZE_T length)
+{
+    ND2_SGE sge = sge_of(link, offset, length);
+
+    ok_status(CALL(link->qp, Receive, (void *)context, &sge, 1), ND_SUCCESS);
+}
+
+void post_send(struct link *link, uintptr_t context, SIZE_T offset, SIZE_T length, ULONG flags)
+{
+    ND2_SGE sge = sge_of(link, offset, length);
+
+    ok_status(CALL(link->qp, Send, (void *)context, &sge, 1, flags), ND_SUCCESS);
+}
+
+static BYTE pattern_byte(SIZE_T at, ULONG seed)
+{
+    return (BYTE)((at * 167 + (at >> 8) * 13 + seed * 101 + 7) & 0xff);
+}
+
+void pattern_fill(void *memory, SIZE_T size, ULONG seed)
+{
+    BYTE *byte = memory;
+
+    for (SIZE_T i = 0; i < size; i++)
+        byte[i] = pattern_byte(i, seed);
+}
+
+void pattern_check(const void *memory, SIZE_T size, ULONG seed)
+{
+    const BYTE *byte = memory;
+
+    for (SIZE_T i = 0; i < size; i++)
+        ok_msg(byte[i] == pattern_byte(i, seed), "byte %zu of %zu is 0x%02x, should be 0x%02x", (size_t)i, (size_t)size,
+               byte[i], pattern_byte(i, seed));
+}
+
+/* The process. */
+
+int open_descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    int n = -3; /* ".", ".." and the directory itself */
+
+    ok(directory != NULL);
+    while (readdir(directory))
+        n++;
+    closedir(directory);
+    return n;
+}
+
+unsigned long process_status(const char *field)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    size_t length = strlen(field);
+    unsigned long value = 0;
+    char line[256];
+
+    ok(file != NULL);
+    while (fgets(line, sizeof(line), file))
+        if (!strncmp(line, field, length) && line[length] == ':')
+            value = strtoul(line + length + 1, NULL, 10);
+    fclose(file);
+    return value;
+}
+
+unsigned long kernel_objects(void)
+{
+    char path[64], line[400];
+    unsigned long sum = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/tmp/ndverbs-objects-%d", (int)getpid());
+    ok_int(runner_command("rdma resource show >%s", path), ==, 0);
+    file = fopen(path, "r");
+    ok(file != NULL);
+    while (fgets(line, sizeof(line), file)) {
+        /* "0: rxe0: pd 1 cq 1 qp 1 cm_id 0 mr 0 ctx 0 srq 0" */
+        char *at = strchr(line, ':');
+
+        at = at ? strchr(at + 1, ':') : NULL;
+        for (char *word = at ? strtok(at + 1, " \n") : NULL; word; word = strtok(NULL, " \n"))
+            sum += strtoul(word, NULL, 10);
+    }
+    fclose(file);
+    unlink(path);
+    return sum;
+}
+
+void device_make_anew(void)
+{
+    const char *device = runner_env("NDVERBS_DEVICE");
+
+    while (runner_command("[ ! -e /sys/class/infiniband/%s ]", device) != 0)
+        Sleep(20);
+    ok_int(runner_command("rdma link add %s type %s netdev %s", device, runner_env("NDVERBS_TRANSPORT"),
+                          runner_env("NDVERBS_NETDEV")),
+           ==, 0);
+}
+
+void limit_locked_memory(SIZE_T size)
+{
+    struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct rlimit limit = { size, size };
+    struct __user_cap_data_struct data[2];
+
+    ok_int(syscall(SYS_capget, &header, data), ==, 0);
+    data[CAP_IPC_LOCK / 32].effective &= ~(1u << (CAP_IPC_LOCK % 32));
+    data[CAP_IPC_LOCK / 32].permitted &= ~(1u << (CAP_IPC_LOCK % 32));
+    ok_int(syscall(SYS_capset, &header, data), ==, 0);
+    ok_int(setrlimit(RLIMIT_MEMLOCK, &limit), ==, 0);
+}

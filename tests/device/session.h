@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NDVERBS_DEVICE_SESSION_H
+#define NDVERBS_DEVICE_SESSION_H
+
+/* What the device tests build their sessions from; Windows and Network Direct calls only. Every function here asserts what
+ * must hold (a failed call ends the case) and returns statuses only where the case decides. */
+
+#include <ntstatus.h>
+#include <ws2tcpip.h>
+
+#include "ndspi.h"
+#include "ndsupport.h"
+#include "ndverbs.h"
+#include "pairs.h"
+#include "runner.h"
+
+union endpoint {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+ULONG endpoint_size(const union endpoint *endpoint);
+USHORT endpoint_port(const union endpoint *endpoint);
+void endpoint_set_port(union endpoint *endpoint, USHORT port);
+union endpoint endpoint_from(const char *text); /* "10.0.0.1", "fd00::1"; port 0 */
+
+/* The address of this side: NDVERBS_ADDR, on the server NDVERBS_PEER_ADDR. */
+union endpoint own_endpoint(void);
+const char *own_address(void);
+
+/* An opened adapter. */
+struct host {
+    IND2Adapter *adapter;
+    HANDLE file;
+    ND2_ADAPTER_INFO info;
+    union endpoint address;
+};
+void host_open(struct host *host);
+void host_open_at(struct host *host, const union endpoint *address);
+void host_close(struct host *host); /* the adapter's last Release gives 0 */
+
+/* Objects of one connection: one completion queue for both directions, a buffer of `size` bytes registered with every
+ * right, a queue pair and a connector. */
+struct shape {
+    ULONG depth; /* of both queues; 0: 16 */
+    ULONG sge;   /* of both queues; 0: 1 */
+    ULONG inline_size;
+    ULONG cq_depth;              /* 0: 2 * depth */
+    SIZE_T size;                 /* 0: 4096 */
+    ULONG reads;                 /* both limits */
+    IND2CompletionQueue *cq;     /* an existing one to use */
+    IND2SharedReceiveQueue *srq; /* the receives come from there */
+    bool split;                  /* a second queue for the initiator's results: initiator_cq */
+    void *context;               /* QueuePairContext; NULL: the link itself */
+};
+struct link {
+    struct host *host;
+    struct shape shape;
+    IND2CompletionQueue *cq;
+    IND2CompletionQueue *initiator_cq; /* shape.split only */
+    IND2QueuePair *qp;
+    IND2Connector *connector;
+    IND2MemoryRegion *mr;
+    BYTE *buffer;
+    UINT32 token; /* local */
+    HANDLE event;
+    OVERLAPPED ov;
+    struct {
+        UINT64 address;
+        UINT64 size;
+        UINT32 token;
+    } remote; /* the peer's buffer, after link_trade */
+};
+void link_make(struct link *link, struct host *host, const struct shape *shape);
+void link_make_qp(struct link *link); /* another queue pair (the old one is the caller's) */
+void link_make_connector(struct link *link);
+void link_drop(struct link *link); /* releases what is there; each last Release gives 0 */
+
+/* Listener on the host's address and any port; the port is told to the client. */
+IND2Listener *listen_any(struct host *host);
+IND2Listener *listen_at(struct host *host, const union endpoint *address, ULONG backlog);
+union endpoint listener_endpoint(IND2Listener *listener);
+
+/* Client: address of the server's listener (peer's address of the environment, port from the server). */
+union endpoint listener_of_peer(void);
+
+/* Passive side: takes the next request and accepts it. */
+void link_request(struct link *link, IND2Listener *listener);
+void link_accept(struct link *link, IND2Listener *listener);
+HRESULT link_try_accept(struct link *link);
+
+/* Active side: binds, connects, completes. */
+void link_bind(struct link *link);
+HRESULT link_try_connect(struct link *link, const union endpoint *to);
+void link_connect(struct link *link, const union endpoint *to);
+
+/* Both sides tell each other where their buffers are. */
+void link_trade(struct link *link);
+
+/* Disconnect by this side, asserted to succeed. */
+void link_disconnect(struct link *link);
+
+/* The two sides of a plain session: open, make, connect, trade. `session_end`: both sides in step, the client disconnects,
+ * everything is released. */
+struct session {
+    struct host host;
+    struct link link;
+};
+void session_begin(struct session *session, const struct shape *shape);
+void session_beside(struct session *session, int channel, const struct shape *shape); /* see session.c */
+void session_end(struct session *session);
+void session_drop(struct session *session); /* no disconnect: release everything */
+
+/* Two connected links of one process on its own address. */
+void self_connect(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to);
+
+/* The status of an overlapped call: never ND_SUCCESS at once; waits if it pends. */
+HRESULT finish(void *object, HRESULT started, OVERLAPPED *ov);
+#define FINISH(link, call) finish((link)->connector, (call), &(link)->ov)
+
+/* A started request that must still be pending. */
+#define ok_pending(object, ov)                                                                                    \
+    ok_status(((IND2Overlapped *)(object))->lpVtbl->GetOverlappedResult((IND2Overlapped *)(object), (ov), FALSE), \
+              ND_PENDING)
+
+/* A fresh OVERLAPPED, filled with rubbish but for the event. */
+void overlapped_rubbish(OVERLAPPED *ov, HANDLE event);
+HANDLE event_auto(void);
+
+/* Results. */
+ND2_RESULT result_next(IND2CompletionQueue *cq);
+void result_none(IND2CompletionQueue *cq);
+#define ok_result(cq, type, status, context)                                \
+    do {                                                                    \
+        ND2_RESULT ok_r_ = result_next(cq);                                 \
+        ok_status(ok_r_.Status, (status));                                  \
+        ok_int(ok_r_.RequestType, ==, (type));                              \
+        ok_uint((uintptr_t)ok_r_.RequestContext, ==, (uintptr_t)(context)); \
+    } while (0)
+
+ND2_SGE sge_of(const struct link *link, SIZE_T offset, SIZE_T length);
+void post_receive(struct link *link, uintptr_t context, SIZE_T offset, SIZE_T length);
+void post_send(struct link *link, uintptr_t context, SIZE_T offset, SIZE_T length, ULONG flags);
+
+/* A pattern that differs by seed and by position. */
+void pattern_fill(void *memory, SIZE_T size, ULONG seed);
+void pattern_check(const void *memory, SIZE_T size, ULONG seed);
+
+/* Descriptors that this process has open; kB pinned by this process; context switches of all its threads. */
+int open_descriptors(void);
+unsigned long process_status(const char *field);
+
+/* Objects of all RDMA devices as the kernel counts them (rdma resource), of all processes. */
+unsigned long kernel_objects(void);
+
+void release_last(void *object); /* Release gives 0 */
+
+/* RLIMIT_MEMLOCK, and no right to pass it. Before the device is opened: the kernel remembers who opened it. */
+void limit_locked_memory(SIZE_T size);
+
+/* In the machine: waits until the device that NDVERBS_DEVICE names is deleted, and makes it again. */
+void device_make_anew(void);
+
+#endif
