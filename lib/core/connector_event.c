@@ -143,6 +143,9 @@ static void wire_note(struct connection *conn, enum wire_note note, NTSTATUS sta
         c->was_connected = true;
         status = ND_SUCCESS;
     }
+    /* Whoever hears of the end may post at once, before the drain begins: that is never sent (A38). */
+    if ((what & DO_DRAIN) && c->policy->qp_owner && conn->qp)
+        qp_close_posts(conn->qp);
     if (what & DO_ALL)
         connector_finish_all_locked(c, OP_ANY, status);
     if (what & DO_CONNECT)

@@ -134,6 +134,7 @@ TEST(Accept__every_failure_of_the_table)
         event(p.c, rows[i / 2].event, rows[i / 2].status);
         ok_msg((NTSTATUS)p.accept.Internal == wanted, "row %zu: 0x%x, not 0x%x", i, (unsigned)p.accept.Internal,
                (unsigned)wanted);
+        ok_uint(p.qp->count[RIG_CLOSE_POSTS], ==, 1);
         ok_uint(p.qp->count[RIG_DRAIN], ==, 1); /* it was in RTS: nothing posted may be lost */
         ok_status(connector_disconnect(p.c, &p.disconnect), ND_CONNECTION_INVALID);
         ok_status(connector_accept(p.c, p.qp, 0, 0, NULL, 0, &p.disconnect), ND_CONNECTION_INVALID);

@@ -23,8 +23,8 @@ static void own_order(struct qp *qp, enum rig_step step)
 {
     (void)qp;
     switch (step) {
-    case RIG_CLOSE_POSTS: /* before anything is on the wire */
-        ok_uint(fake_count(FAKE_rdma_disconnect), ==, 0);
+    case RIG_CLOSE_POSTS: /* before anything is on the wire, and still so when the answer comes */
+        ok_uint(fake_count(FAKE_rdma_disconnect), ==, a.qp->count[RIG_CLOSE_POSTS]);
         ok_pending(&a.notify);
         break;
     case RIG_DRAIN: /* after NotifyDisconnect, before Disconnect */
@@ -156,6 +156,9 @@ static void peer_order(struct qp *qp, enum rig_step step)
         ok_pending(&p.notify);
         ok_uint(fake_count(FAKE_rdma_disconnect), ==, 0);
         break;
+    case RIG_CLOSE_POSTS: /* who hears of it and posts must not reach the peer, whose queue pair still works */
+        ok_pending(&p.notify);
+        break;
     case RIG_DRAIN:
         ok_done(&p.notify, ND_SUCCESS);
         ok_uint(fake_count(FAKE_rdma_disconnect), ==, 1);
@@ -179,6 +182,7 @@ TEST(NotifyDisconnect__the_peers_disconnect)
     ok_done(&p.notify, ND_SUCCESS);
     ok_done(&second, ND_SUCCESS);
     ok_uint(p.qp->count[RIG_COLLECT], ==, 1);
+    ok_uint(p.qp->count[RIG_CLOSE_POSTS], ==, 1);
     ok_uint(p.qp->count[RIG_DRAIN], ==, 1);
     ok_status(connector_get_read_limits(p.c, NULL, NULL), ND_SUCCESS);
     ok_status(connector_notify_disconnect(p.c, &late), ND_PENDING);
@@ -211,7 +215,7 @@ TEST(NotifyDisconnect__the_peers_disconnect_in_WinVerbs)
     ok_status(connector_notify_disconnect(p.c, &p.notify), ND_PENDING);
     event(p.c, RDMA_CM_EVENT_DISCONNECTED, 0);
     ok_done(&p.notify, ND_SUCCESS);
-    ok_uint(p.qp->count[RIG_COLLECT] + p.qp->count[RIG_DRAIN], ==, 0);
+    ok_uint(p.qp->count[RIG_COLLECT] + p.qp->count[RIG_CLOSE_POSTS] + p.qp->count[RIG_DRAIN], ==, 0);
     ok_uint(fake_count(FAKE_rdma_disconnect), ==, 0);
     ok_status(connector_disconnect(p.c, &p.disconnect), ND_PENDING);
     rig_run();
@@ -237,14 +241,23 @@ TEST(NotifyDisconnect__a_reject_is_a_disconnect)
     active_end(&a);
 }
 
+static void lost_order(struct qp *qp, enum rig_step step)
+{
+    (void)qp;
+    if (step == RIG_CLOSE_POSTS)
+        ok_pending(&a.notify);
+}
+
 TEST(NotifyDisconnect__a_lost_connection)
 {
     OVERLAPPED late = OV_INIT;
 
     active_established(&a, ib, &nd_policy);
+    a.qp->hook = lost_order;
     ok_status(connector_notify_disconnect(a.c, &a.notify), ND_PENDING);
     event(a.c, RDMA_CM_EVENT_CONNECT_ERROR, -EIO);
     ok_done(&a.notify, STATUS_CONNECTION_DISCONNECTED);
+    ok_uint(a.qp->count[RIG_CLOSE_POSTS], ==, 1);
     ok_status(connector_notify_disconnect(a.c, &late), ND_PENDING);
     ok_done(&late, STATUS_CONNECTION_DISCONNECTED);
     ok_status(connector_disconnect(a.c, &a.disconnect), ND_PENDING);
