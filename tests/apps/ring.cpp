@@ -110,8 +110,8 @@ public:
         EXPECT(m_pQp->Invalidate((void *)2, m_pMw, 0), ND_SUCCESS);
         Result((void *)2, Nd2RequestTypeInvalidate, ND_SUCCESS);
         PostReceive(0);
+        // What the client writes then ends the connection, perhaps before the acknowledgement of this message is in.
         Send(0, 1);
-        Result(m_pMemory, Nd2RequestTypeSend, ND_SUCCESS);
         Wait(m_pConnector, m_pConnector->NotifyDisconnect(&m_Ov));
     }
 
