@@ -162,7 +162,7 @@ ALONE(peer_stopped)
     OVERLAPPED notify;
     HRESULT hr;
 
-    setenv("NDVERBS_DISCONNECT_TIMEOUT_MS", "700", 1);
+    setenv("NDVERBS_DISCONNECT_TIMEOUT_MS", "2000", 1);
     session_beside(&session, channel, NULL);
     post_receive(link, 1, 0, 64);
     overlapped_rubbish(&notify, event);
@@ -196,7 +196,7 @@ ALONE(released_while_disconnecting)
 
     if (runner_iwarp())
         harness_skip("iWARP: the kernel answers for a stopped process");
-    setenv("NDVERBS_DISCONNECT_TIMEOUT_MS", "700", 1);
+    setenv("NDVERBS_DISCONNECT_TIMEOUT_MS", "2000", 1);
     session_beside(&session, channel, NULL);
     post_receive(link, 1, 0, 64);
     runner_stop(pid);

@@ -336,7 +336,13 @@ void runner_kill(int pid)
 
 void runner_stop(int pid)
 {
-    kill(pid, SIGSTOP);
+    int status;
+
+    ok_int(kill(pid, SIGSTOP), ==, 0);
+    /* Its threads run on until each has seen the signal. */
+    while (waitpid(pid, &status, WUNTRACED) < 0)
+        ok_int(errno, ==, EINTR);
+    ok(WIFSTOPPED(status));
 }
 
 void runner_continue(int pid)

@@ -73,7 +73,7 @@ int runner_command(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* Waits for the end of a process started by one of the two; the wait status. */
 int runner_wait(int pid);
 
-/* Kills it as kill -9 does; stops it as Ctrl-Z does, and lets it go on. */
+/* Kills it as kill -9 does; stops it as Ctrl-Z does (when that returns it stands), and lets it go on. A child of the caller. */
 void runner_kill(int pid);
 void runner_stop(int pid);
 void runner_continue(int pid);

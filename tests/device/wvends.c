@@ -521,7 +521,7 @@ ALONE(peer_stopped)
     HRESULT hr;
     int pid;
 
-    setenv("NDVERBS_DISCONNECT_TIMEOUT_MS", "700", 1);
+    setenv("NDVERBS_DISCONNECT_TIMEOUT_MS", "2000", 1);
     pid = begin(&session, NULL);
     overlapped_rubbish(&notify, NULL);
     receives(link, 3);
