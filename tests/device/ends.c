@@ -284,27 +284,13 @@ ALONE(peer_killed_in_traffic)
 
 /* Messages of the disconnect that the wire loses: sent again by the kernel, both sides end with success. */
 
-static int netem(const char *netdev, bool cut)
-{
-    return cut ? runner_command("tc qdisc add dev %s root netem loss 100%%", netdev)
-               : runner_command("tc qdisc del dev %s root", netdev);
-}
-
-static void need_wire(void)
-{
-    if (!runner_wire())
-        harness_skip("no wire: NDVERBS_NET is not wire");
-    if (runner_iwarp())
-        harness_skip("siw rides on TCP, which sends again by itself");
-}
-
 static void message_lost_server(bool answer)
 {
     struct session session;
     struct link *link = &session.link;
     HRESULT hr;
 
-    need_wire();
+    runner_need_lossy_wire();
     session_begin(&session, NULL);
     post_receive(link, 1, 0, 64);
     hr = CALL(link->connector, NotifyDisconnect, &link->ov);
@@ -333,12 +319,12 @@ static void message_lost_client(bool answer)
     ULONGLONG start;
     HRESULT hr;
 
-    need_wire();
+    runner_need_lossy_wire();
     session_begin(&session, NULL);
     post_receive(link, 1, 0, 64);
     overlapped_rubbish(&notify, event);
     ok_status(CALL(link->connector, NotifyDisconnect, &notify), ND_PENDING);
-    ok_int(netem(netdev, true), ==, 0);
+    runner_lose(netdev, 100);
     start = GetTickCount64();
     hr = CALL(link->connector, Disconnect, &link->ov);
     ok_status(hr, ND_PENDING);
@@ -346,7 +332,7 @@ static void message_lost_client(bool answer)
     Sleep(300);
     ok_pending(link->connector, &link->ov);
     ok_pending(link->connector, &notify);
-    ok_int(netem(netdev, false), ==, 0);
+    runner_mend(netdev);
     runner_sync();
     ok_status(FINISH(link, hr), ND_SUCCESS);
     ok_internal(&notify, ND_SUCCESS);

@@ -233,6 +233,29 @@ bool runner_wire(void)
     return net && !strcmp(net, "wire");
 }
 
+void runner_need_wire(void)
+{
+    if (!runner_wire())
+        harness_skip("no wire: NDVERBS_NET is not wire");
+}
+
+void runner_need_lossy_wire(void)
+{
+    runner_need_wire();
+    if (runner_iwarp())
+        harness_skip("siw rides on TCP, which sends again by itself");
+}
+
+void runner_lose(const char *netdev, int percent)
+{
+    ok_int(runner_command("tc qdisc add dev %s root netem loss %d%%", netdev, percent), ==, 0);
+}
+
+void runner_mend(const char *netdev)
+{
+    ok_int(runner_command("tc qdisc del dev %s root", netdev), ==, 0);
+}
+
 bool runner_machine(void)
 {
     return runner_env("NDVERBS_NET") != NULL;

@@ -97,4 +97,12 @@ bool runner_iwarp(void);   /* NDVERBS_TRANSPORT=siw */
 bool runner_wire(void);    /* NDVERBS_NET=wire */
 bool runner_machine(void); /* in tests/vm's machine: NDVERBS_NET is set */
 
+/* Skip the case: no two devices joined by a wire; or what that wire loses is not the devices' affair. */
+void runner_need_wire(void);
+void runner_need_lossy_wire(void);
+
+/* The network device loses so much of what it sends; until it is mended. */
+void runner_lose(const char *netdev, int percent);
+void runner_mend(const char *netdev);
+
 #endif

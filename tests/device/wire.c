@@ -5,12 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void need_wire(void)
-{
-    if (!runner_wire())
-        harness_skip("no wire: NDVERBS_NET is not wire");
-}
-
 static unsigned long long counter(const char *netdev, const char *name)
 {
     unsigned long long value = 0;
@@ -33,7 +27,7 @@ SERVER(bytes_cross)
 {
     struct session session;
 
-    need_wire();
+    runner_need_wire();
     session_begin(&session, &(struct shape){ .size = PART_SIZE, .reads = 1 });
     post_receive(&session.link, 1, 0, PART_SIZE);
     runner_sync();
@@ -50,7 +44,7 @@ CLIENT(bytes_cross)
     struct link *link = &session.link;
     ND2_SGE sge;
 
-    need_wire();
+    runner_need_wire();
     session_begin(&session, &(struct shape){ .size = PART_SIZE, .reads = 1 });
     pattern_fill(link->buffer, PART_SIZE, 1);
     sge = sge_of(link, 0, PART_SIZE);
@@ -84,12 +78,12 @@ static void lossy(void)
     struct link *link = &session.link;
     bool first = runner_role() == ROLE_CLIENT;
 
-    need_wire();
+    runner_need_wire();
     /* Short, so that the case is: about 67 ms a retry. */
     setenv("NDVERBS_ACK_TIMEOUT", "14", 1);
     if (first) {
-        ok_int(runner_command("tc qdisc add dev %s root netem loss 1%%", runner_env("NDVERBS_NETDEV")), ==, 0);
-        ok_int(runner_command("tc qdisc add dev %s root netem loss 1%%", runner_env("NDVERBS_PEER_NETDEV")), ==, 0);
+        runner_lose(runner_env("NDVERBS_NETDEV"), 1);
+        runner_lose(runner_env("NDVERBS_PEER_NETDEV"), 1);
     }
     runner_sync();
     session_begin(&session, &(struct shape){ .size = 16384 });
@@ -147,7 +141,7 @@ static void cut_server(void)
     struct session session;
     HRESULT hr;
 
-    need_wire();
+    runner_need_wire();
     if (runner_iwarp())
         harness_skip("siw rides on TCP, which keeps trying for minutes");
     session_begin(&session, &(struct shape){ .reads = 1 });
@@ -170,14 +164,14 @@ static void cut_client(ND2_REQUEST_TYPE type)
     ND2_SGE sge;
     HRESULT hr;
 
-    need_wire();
+    runner_need_wire();
     setenv("NDVERBS_ACK_TIMEOUT", "14", 1);
     session_begin(&session, &(struct shape){ .reads = 1 });
     sge = sge_of(link, 0, 64);
     hr = CALL(link->connector, NotifyDisconnect, &link->ov);
     ok_status(hr, ND_PENDING);
     runner_sync();
-    ok_int(runner_command("tc qdisc add dev %s root netem loss 100%%", runner_env("NDVERBS_NETDEV")), ==, 0);
+    runner_lose(runner_env("NDVERBS_NETDEV"), 100);
     start = GetTickCount64();
     if (type == Nd2RequestTypeSend)
         post_send(link, 1, 0, 64, 0);
@@ -189,7 +183,7 @@ static void cut_client(ND2_REQUEST_TYPE type)
     ok_result(link->cq, type, ND_IO_TIMEOUT, 1);
     runner_note("ND_IO_TIMEOUT after %u ms (ack timeout 14, 6 retries)", (unsigned)(GetTickCount64() - start));
     ok_result(link->cq, Nd2RequestTypeSend, ND_CANCELED, 2);
-    ok_int(runner_command("tc qdisc del dev %s root", runner_env("NDVERBS_NETDEV")), ==, 0);
+    runner_mend(runner_env("NDVERBS_NETDEV"));
     if (CALL((IND2Overlapped *)link->connector, GetOverlappedResult, &link->ov, FALSE) == ND_PENDING)
         ok_status(CALL(link->connector, CancelOverlappedRequests), ND_SUCCESS);
     link_disconnect(link);
@@ -217,7 +211,7 @@ SERVER(own_link_down)
 {
     struct session session;
 
-    need_wire();
+    runner_need_wire();
     if (runner_iwarp())
         harness_skip("siw rides on TCP, which keeps trying for minutes");
     session_begin(&session, NULL);
@@ -234,7 +228,7 @@ CLIENT(own_link_down)
     struct link *link = &session.link, other;
     ND2_RESULT result;
 
-    need_wire();
+    runner_need_wire();
     setenv("NDVERBS_ACK_TIMEOUT", "14", 1);
     session_begin(&session, NULL);
     runner_sync();
@@ -263,7 +257,7 @@ SERVER(works_again)
 {
     struct session session;
 
-    need_wire();
+    runner_need_wire();
     session_begin(&session, NULL);
     post_receive(&session.link, 1, 0, 64);
     runner_sync();
@@ -275,7 +269,7 @@ CLIENT(works_again)
 {
     struct session session;
 
-    need_wire();
+    runner_need_wire();
     session_begin(&session, NULL);
     runner_sync();
     post_send(&session.link, 1, 0, 64, 0);

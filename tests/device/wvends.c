@@ -385,20 +385,6 @@ ALONE(network_direct_peer)
 
 /* ---- messages of the disconnect that the wire loses ---- */
 
-static int netem(const char *netdev, bool cut)
-{
-    return cut ? runner_command("tc qdisc add dev %s root netem loss 100%%", netdev)
-               : runner_command("tc qdisc del dev %s root", netdev);
-}
-
-static void need_wire(void)
-{
-    if (!runner_wire())
-        harness_skip("no wire: NDVERBS_NET is not wire");
-    if (runner_iwarp())
-        harness_skip("siw rides on TCP, which sends again by itself");
-}
-
 /* The request is lost, or the answer: the kernel sends again, both sides end with success, in the order. */
 static void lost(bool the_answer)
 {
@@ -409,7 +395,7 @@ static void lost(bool the_answer)
     ULONGLONG start;
     HRESULT hr;
 
-    need_wire();
+    runner_need_lossy_wire();
     wv_pair(&pair, NULL);
     a = &pair.link[0], b = &pair.link[1];
     receives(a, 2);
@@ -417,7 +403,7 @@ static void lost(bool the_answer)
         overlapped_rubbish(&notify[i], NULL);
         ok_status(CALL(pair.link[i].endpoint, NotifyDisconnect, &notify[i]), WV_IO_PENDING);
     }
-    ok_int(netem(netdev, true), ==, 0);
+    runner_lose(netdev, 100);
     start = GetTickCount64();
     ok_status(CALL(a->endpoint, Disconnect, &a->ov), WV_IO_PENDING);
     if (the_answer) {
@@ -432,7 +418,7 @@ static void lost(bool the_answer)
     ok_io_pending(a->endpoint, &a->ov);
     ok_int(wv_state(a->qp), ==, WvQpStateRts);
     wv_none(a->cq);
-    ok_int(netem(netdev, false), ==, 0);
+    runner_mend(netdev);
     if (!the_answer) {
         ok_status(WV_FINISH(b->endpoint, &notify[1], WV_IO_PENDING), WV_SUCCESS);
         ok_status(CALL(b->endpoint, Disconnect, NULL), WV_SUCCESS);
@@ -461,13 +447,13 @@ ALONE(crossing_on_the_wire)
     struct wvpair pair;
     OVERLAPPED notify[2];
 
-    need_wire();
+    runner_need_lossy_wire();
     wv_pair(&pair, NULL);
     for (int i = 0; i < 2; i++) {
         overlapped_rubbish(&notify[i], NULL);
         receives(&pair.link[i], 2);
         ok_status(CALL(pair.link[i].endpoint, NotifyDisconnect, &notify[i]), WV_IO_PENDING);
-        ok_int(netem(netdev[i], true), ==, 0);
+        runner_lose(netdev[i], 100);
     }
     for (int i = 0; i < 2; i++)
         ok_status(CALL(pair.link[i].endpoint, Disconnect, &pair.link[i].ov), WV_IO_PENDING);
@@ -478,7 +464,7 @@ ALONE(crossing_on_the_wire)
         ok_int(wv_state(pair.link[i].qp), ==, WvQpStateRts);
     }
     for (int i = 0; i < 2; i++)
-        ok_int(netem(netdev[i], false), ==, 0);
+        runner_mend(netdev[i]);
     for (int i = 0; i < 2; i++) {
         ok_status(WV_FINISH(pair.link[i].endpoint, &pair.link[i].ov, WV_IO_PENDING), WV_SUCCESS);
         ok_internal(&notify[i], WV_SUCCESS);
