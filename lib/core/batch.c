@@ -97,6 +97,11 @@ bool batch_post_locked(struct queue *queue)
         batch->count = 0;
         return true;
     }
+    if (queue_took_all_the_same(queue, error)) {
+        batch->count = 0;
+        __atomic_store_n(&queue->mode, QUEUE_SOFT, __ATOMIC_RELAXED);
+        return false;
+    }
     /* Their callers have heard ND_SUCCESS: they come back cancelled, after everything before them. */
     log_warn("a batch of %u requests to QP %u: %s from the %u. on", batch->count, queue->qp->number, strerror(error),
              done + 1);
@@ -104,12 +109,6 @@ bool batch_post_locked(struct queue *queue)
     queue->closed_at = queue->head - (batch_drop_locked(queue) - done);
     __atomic_store_n(&queue->mode, QUEUE_SOFT, __ATOMIC_RELAXED);
     return false;
-}
-
-void batch_failed(struct queue *queue)
-{
-    qp_ref(queue->qp);
-    qp_report_error(queue->qp);
 }
 
 static void submit(struct queue *queue)
@@ -126,7 +125,7 @@ static void submit(struct queue *queue)
     }
     wordlock_unlock(&queue->lock);
     if (!posted)
-        batch_failed(queue);
+        queue_failed(queue);
 }
 
 void qp_batch_start(struct qp *qp)

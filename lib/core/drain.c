@@ -330,6 +330,17 @@ void qp_report_error(struct qp *qp)
 
 /* ---- who wants a drain ---- */
 
+void queue_failed(struct queue *queue)
+{
+    qp_ref(queue->qp);
+    qp_report_error(queue->qp);
+}
+
+bool queue_took_all_the_same(const struct queue *queue, int error)
+{
+    return error == ENOTCONN && queue == &queue->qp->sq && queue->qp->iwarp;
+}
+
 void qp_async_error(struct qp *qp)
 {
     qp_note_error(qp);

@@ -93,6 +93,12 @@ static HRESULT post_failed(const struct queue *queue, int result)
 /* Queue lock held, released here. */
 static __attribute__((noinline)) HRESULT post_failed_locked(struct queue *queue, int result)
 {
+    if (queue_took_all_the_same(queue, post_errno(result))) {
+        queue->head++;
+        wordlock_unlock(&queue->lock);
+        queue_failed(queue);
+        return ND_SUCCESS;
+    }
     wordlock_unlock(&queue->lock);
     return post_failed(queue, result);
 }
@@ -200,7 +206,7 @@ static __attribute__((noinline)) enum found begin_not_live(struct queue *sq, voi
     }
     wordlock_unlock(&sq->lock);
     if (failed)
-        batch_failed(sq);
+        queue_failed(sq);
     *status = settle(sq, *status, fresh);
     return POST_OVER;
 }
@@ -238,7 +244,7 @@ static HRESULT post_wr(struct queue *sq, void *context, ND2_REQUEST_TYPE type, u
         failed = !batch_send_locked(sq, wr);
         wordlock_unlock(&sq->lock);
         if (failed)
-            batch_failed(sq);
+            queue_failed(sq);
         return ND_SUCCESS;
     }
     return post_locked(sq, context, type, length, key, flags, wr);
@@ -260,7 +266,7 @@ HRESULT qp_post_window(struct qp *qp, void *context, struct window_post *post)
     if (found == POST_BATCH && !batch_post_locked(sq)) {
         status = keep_locked(sq, context, post->type);
         wordlock_unlock(&sq->lock);
-        batch_failed(sq);
+        queue_failed(sq);
         return settle(sq, status, true);
     }
     post->posted = true;
@@ -633,7 +639,7 @@ static __attribute__((noinline)) HRESULT receive_not_live(struct queue *rq, void
     }
     wordlock_unlock(&rq->lock);
     if (failed)
-        batch_failed(rq);
+        queue_failed(rq);
     return settle(rq, status, soft);
 }
 

@@ -72,17 +72,16 @@ HRESULT qp_post_window(struct qp *qp, void *context, struct window_post *post);
 /* --- batch.c; queue lock held --- */
 
 /* One more request for the chain, in a slot that is filled (QUEUE_BATCH, room in the ring); takes the slot. False: the
- * chain was full and its post failed: batch_failed without the lock. */
+ * chain was full and its post failed: queue_failed without the lock. */
 bool batch_send_locked(struct queue *sq, const struct ibv_send_wr *wr);
 bool batch_receive_locked(struct queue *rq, uint64_t wr_id, const struct ibv_sge *sges, uint32_t n);
 
-/* Hands the chain over. False: failed, the queue is closed at the first request that the device refused. */
+/* Hands the chain over. False: failed, the queue is closed at the first request that the device refused; queue_failed without
+ * the lock. */
 bool batch_post_locked(struct queue *queue);
 
 /* Takes the chain back: so many requests at the head of the queue were never given to the device. */
 uint32_t batch_drop_locked(struct queue *queue);
-
-void batch_failed(struct queue *queue); /* no lock held */
 
 /* --- qp.c --- */
 
@@ -100,6 +99,14 @@ void qp_drop_mcasts(struct qp *qp, struct ibv_qp *verbs); /* before `verbs` is d
 
 /* No post reaches the device after this returned. No queue lock held. */
 void queue_close(struct queue *queue);
+
+/* The device refused what the queue needs: to ERROR, from the loop. No lock held. */
+void queue_failed(struct queue *queue);
+
+/* A post failed with `error`, and the device has the request none the less. siw's provider puts it into the ring before it asks
+ * the kernel, which says ENOTCONN while the connection is on its way out and flushes the ring, or does not: the request
+ * comes back with the others. Then queue_failed. */
+bool queue_took_all_the_same(const struct queue *queue, int error);
 
 /* To ERROR: queues closed, device QP modified. No lock held. */
 void qp_fail(struct qp *qp);

@@ -525,6 +525,13 @@ bool fake_qp_wr(struct ibv_qp *qp, enum fake_queue queue, unsigned index, struct
     return found;
 }
 
+void fake_qp_established(struct ibv_qp *qp)
+{
+    fake_lock();
+    fake_qp_connected((struct fake_qp *)fake_head(qp), 0);
+    fake_unlock();
+}
+
 void fake_qp_fail(struct ibv_qp *qp)
 {
     fake_lock();

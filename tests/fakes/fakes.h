@@ -345,6 +345,9 @@ unsigned fake_qp_complete(struct ibv_qp *qp, enum fake_queue queue, unsigned n, 
 /* The same with everything of the completion but wr_id and qp_num under the test's control. */
 unsigned fake_qp_complete_wc(struct ibv_qp *qp, enum fake_queue queue, const struct ibv_wc *wc, bool solicited);
 
+/* iWARP: the kernel has connected it, to nobody here. */
+void fake_qp_established(struct ibv_qp *qp);
+
 /* The QP fails by itself: to ERROR without a modify; posted work flushes (if automatic). */
 void fake_qp_fail(struct ibv_qp *qp);
 

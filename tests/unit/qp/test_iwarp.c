@@ -262,3 +262,78 @@ TEST(replace__not_on_ib)
     rig_run();
     unmake();
 }
+
+/* ---- a post that finds the connection on its way out ---- */
+
+static int (*post_send)(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+static bool connected;
+
+/* siw: in the ring, and the kernel that was told of it says no. */
+static int post_send_late(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+    int error = post_send(verbs, wr, bad);
+
+    *bad = NULL;
+    return error || connected ? error : ENOTCONN;
+}
+
+static void make_late(void)
+{
+    make();
+    post_send = qp_verbs(qp)->context->ops.post_send;
+    qp_verbs(qp)->context->ops.post_send = post_send_late;
+    connected = true;
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    fake_qp_established(qp_verbs(qp));
+    qp_set_connected(qp);
+    ok_status(rig_send(qp, 1, 0), ND_SUCCESS);
+    connected = false;
+}
+
+static void ok_sends_cancelled(uintptr_t count)
+{
+    for (uintptr_t i = 1; i <= count; i++)
+        ok_result(cq, Send, i, ND_CANCELED);
+    ok_no_result(cq);
+    ok_int(fake_qp_state(qp_verbs(qp)), ==, IBV_QPS_ERR);
+    qp_verbs(qp)->context->ops.post_send = post_send;
+    unmake();
+}
+
+TEST(post__late_and_flushed)
+{
+    make_late();
+    ok_status(rig_send(qp, 2, 0), ND_SUCCESS);
+    ok_status(rig_send(qp, 3, 0), ND_SUCCESS); /* not for the device any more */
+    ok_uint(fake_qp_posted(qp_verbs(qp), FAKE_SEND), ==, 2);
+    rig_run();
+    ok_sends_cancelled(3);
+}
+
+/* The kernel had flushed the ring already. */
+TEST(post__late_and_lost)
+{
+    make_late();
+    fake_auto_flush(false);
+    ok_status(rig_send(qp, 2, 0), ND_SUCCESS);
+    ok_status(rig_send(qp, 3, 0), ND_SUCCESS);
+    rig_run();
+    fake_qp_complete(qp_verbs(qp), FAKE_SEND, 1, IBV_WC_WR_FLUSH_ERR, 0);
+    rig_advance(900);
+    rig_advance(900);
+    rig_advance(101);
+    ok_sends_cancelled(3);
+}
+
+TEST(post__late_batch)
+{
+    make_late();
+    qp_batch_start(qp);
+    for (uintptr_t i = 2; i <= 3; i++)
+        ok_status(rig_send(qp, i, 0), ND_SUCCESS);
+    qp_batch_submit(qp);
+    ok_uint(fake_qp_posted(qp_verbs(qp), FAKE_SEND), ==, 3);
+    ok_status(rig_send(qp, 4, 0), ND_SUCCESS);
+    rig_run();
+    ok_sends_cancelled(4);
+}
