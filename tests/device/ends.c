@@ -490,7 +490,7 @@ SERVER(reject_after_the_peer_gave_up)
     link_request(&link, listener);
     runner_sync();
     runner_sync(); /* it has */
-    Sleep(200);
+    Sleep(1000);
     hr = CALL(link.connector, Reject, NULL, 0);
     if (runner_iwarp())
         ok_msg(hr == ND_CONNECTION_ABORTED || hr == ND_SUCCESS, "Reject: 0x%08x", (unsigned)hr);

@@ -403,7 +403,7 @@ static void give_up_server(void)
     link_request(&link, listener);
     runner_sync(); /* it is in our hands */
     runner_sync(); /* it was given up */
-    Sleep(200);
+    Sleep(1000);
     if (runner_iwarp()) {
         /* The acceptor may win: then it learns by the disconnect. */
         HRESULT hr = link_try_accept(&link);

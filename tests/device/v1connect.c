@@ -390,7 +390,7 @@ SERVER(connect_cancelled)
     v1_make_endpoint(&v1);
     runner_sync();
     runner_sync(); /* it was given up */
-    Sleep(200);
+    Sleep(1000);
     if (runner_iwarp()) {
         HRESULT hr = v1_try_accept(&v1);
 
