@@ -71,11 +71,7 @@ static HRESULT STDMETHODCALLTYPE nd2_connector_GetOverlappedResult(IND2Connector
 {
     log_trace("%p: %p", (void *)iface, (void *)overlapped);
     (void)iface;
-    if (!overlapped)
-        return ND_INVALID_PARAMETER;
-    if (nd2_dead())
-        return ND_DEVICE_REMOVED;
-    return overlapped_result(overlapped, wait, NULL);
+    return nd2_overlapped_result(overlapped, wait);
 }
 
 /* IND2Connector */

@@ -147,4 +147,11 @@ static inline bool nd2_dead(void)
     return engine_dead();
 }
 
+static inline HRESULT nd2_overlapped_result(OVERLAPPED *overlapped, BOOL wait)
+{
+    if (!overlapped)
+        return ND_INVALID_PARAMETER;
+    return nd2_dead() ? ND_DEVICE_REMOVED : overlapped_result(overlapped, wait, NULL);
+}
+
 #endif
