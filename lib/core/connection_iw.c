@@ -19,6 +19,7 @@ struct attempt {
     struct engine_work work;
     struct connection *conn; /* one reference */
     struct cmid *cmid;       /* pinned while running */
+    struct qp *held;         /* named by its number in `param` while running; one reference. NULL: not ours */
     struct qp *qp;           /* given up: ours to replace and unclaim */
     bool running;
     struct rdma_conn_param param;
@@ -107,6 +108,15 @@ static int connect_when_free(struct attempt *attempt)
     }
 }
 
+static void let_device(struct attempt *attempt)
+{
+    if (!attempt->held)
+        return;
+    qp_let_device(attempt->held);
+    qp_unref(attempt->held);
+    attempt->held = NULL;
+}
+
 static void attempt_run(struct engine_work *work)
 {
     struct attempt *attempt = (struct attempt *)((char *)work - offsetof(struct attempt, work));
@@ -115,6 +125,7 @@ static void attempt_run(struct engine_work *work)
 
     if (error)
         log_info("rdma_connect: %s", strerror(error));
+    let_device(attempt);
     pthread_mutex_lock(&conn->lock);
     attempt->running = false;
     if (conn->attempt == attempt) {
@@ -142,10 +153,15 @@ NTSTATUS connection_start_attempt(struct connection *conn)
     connection_fill_param(conn, &attempt->param, attempt->data, conn->data_length);
     attempt->cmid = conn->cmid;
     attempt->running = true;
+    if (conn->qp) {
+        attempt->held = qp_ref(conn->qp);
+        qp_hold_device(attempt->held);
+    }
     cmid_pin(conn->cmid);
     status = engine_work(ENGINE_LANE_CONNECT, &attempt->work, attempt_run);
     if (status != ND_SUCCESS) {
         attempt->running = false;
+        let_device(attempt);
         cmid_unpin(conn->cmid);
     }
     return status;

@@ -184,6 +184,43 @@ static void destroy_verbs(struct ibv_qp *verbs)
         log_warn("ibv_destroy_qp: %s", strerror(error));
 }
 
+/* A device QP that a worker destroys, and what it stands on. The kernel destroys one only once its connection manager has let
+ * go of it: siw does so ten seconds after a request that nobody answered. The caller may be the application or the loop. */
+struct grave {
+    struct engine_work work;
+    struct ibv_qp *verbs;
+    struct adapter *adapter;
+    struct cq *send_cq, *recv_cq;
+    struct srq *srq;
+};
+
+static void bury(struct engine_work *work)
+{
+    struct grave *grave = (struct grave *)((char *)work - offsetof(struct grave, work));
+
+    destroy_verbs(grave->verbs);
+    if (grave->srq)
+        srq_unref(grave->srq);
+    cq_unref(grave->send_cq);
+    cq_unref(grave->recv_cq);
+    adapter_unref(grave->adapter);
+    free(grave);
+}
+
+static struct grave *grave_make(struct qp *qp, struct ibv_qp *verbs)
+{
+    struct grave *grave = malloc(sizeof(*grave));
+
+    if (!grave)
+        return NULL;
+    grave->verbs = verbs;
+    grave->adapter = adapter_ref(qp->adapter);
+    grave->send_cq = cq_ref(qp->sq.cq);
+    grave->recv_cq = cq_ref(qp->rq.cq);
+    grave->srq = qp->rq.srq ? srq_ref(qp->rq.srq) : NULL;
+    return grave;
+}
+
 static NTSTATUS join_srq(struct qp *qp)
 {
     NTSTATUS status = srq_attach(qp->rq.srq, qp->rq.cq);
@@ -332,7 +369,7 @@ void qp_collect(struct qp *qp)
 void qp_release(struct qp *qp)
 {
     struct ibv_qp *verbs;
-    bool waited_for;
+    bool waited_for, held;
 
     pthread_mutex_lock(&qp->control);
     if (qp->released) {
@@ -350,9 +387,11 @@ void qp_release(struct qp *qp)
     pthread_mutex_lock(&qp->control);
     verbs = qp->verbs;
     set_verbs(qp, NULL);
+    held = qp->held && (qp->grave = grave_make(qp, verbs)) != NULL;
     pthread_mutex_unlock(&qp->control);
     qp_drop_mcasts(qp, verbs);
-    destroy_verbs(verbs);
+    if (!held)
+        destroy_verbs(verbs);
     pthread_mutex_lock(&qp->control);
     collect_both(qp, true);
     queue_retire(&qp->sq);
@@ -433,6 +472,26 @@ void qp_unclaim(struct qp *qp)
     pthread_mutex_unlock(&qp->control);
 }
 
+void qp_hold_device(struct qp *qp)
+{
+    pthread_mutex_lock(&qp->control);
+    qp->held = true;
+    pthread_mutex_unlock(&qp->control);
+}
+
+void qp_let_device(struct qp *qp)
+{
+    struct grave *grave;
+
+    pthread_mutex_lock(&qp->control);
+    qp->held = false;
+    grave = qp->grave;
+    qp->grave = NULL;
+    pthread_mutex_unlock(&qp->control);
+    if (grave)
+        engine_work(ENGINE_LANE_DESTROY, &grave->work, bury);
+}
+
 bool qp_tried(struct qp *qp)
 {
     bool tried;
@@ -507,47 +566,18 @@ static void hold(struct queue *rq, uint32_t from, uint32_t to)
     wordlock_unlock(&rq->lock);
 }
 
-/* A device QP that was replaced, and what it stands on. */
-struct grave {
-    struct engine_work work;
-    struct ibv_qp *verbs;
-    struct adapter *adapter;
-    struct cq *send_cq, *recv_cq;
-    struct srq *srq;
-};
-
-static void bury(struct engine_work *work)
-{
-    struct grave *grave = (struct grave *)((char *)work - offsetof(struct grave, work));
-
-    destroy_verbs(grave->verbs);
-    if (grave->srq)
-        srq_unref(grave->srq);
-    cq_unref(grave->send_cq);
-    cq_unref(grave->recv_cq);
-    adapter_unref(grave->adapter);
-    free(grave);
-}
-
-/* The kernel destroys a QP only once its connection manager has let go of it: siw does so ten seconds after a request that
- * nobody answered. The caller may be the application or the loop. */
+/* What the application has posted comes back now. */
 static void lay_to_rest(struct qp *qp, struct ibv_qp *old)
 {
     struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
-    struct grave *grave = malloc(sizeof(*grave));
+    struct grave *grave = grave_make(qp, old);
 
     if (!grave) {
         destroy_verbs(old);
         return;
     }
-    /* What the application has posted comes back now. */
     if (ibv_modify_qp(old, &attr, IBV_QP_STATE) != 0)
         log_info("ibv_modify_qp to ERROR: %s", strerror(errno));
-    grave->verbs = old;
-    grave->adapter = adapter_ref(qp->adapter);
-    grave->send_cq = cq_ref(qp->sq.cq);
-    grave->recv_cq = cq_ref(qp->rq.cq);
-    grave->srq = qp->rq.srq ? srq_ref(qp->rq.srq) : NULL;
     engine_work(ENGINE_LANE_DESTROY, &grave->work, bury);
 }
 

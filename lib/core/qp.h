@@ -100,6 +100,11 @@ int qp_detach_mcast(struct qp *qp, const union ibv_gid *gid, uint16_t lid);
  * and posts the waiting receives again. 0 or errno (then the QP is in error and its receives complete ND_CANCELED). */
 int qp_replace(struct qp *qp);
 
+/* iWARP, of a claimed QP: a worker is about to name the device QP by its number in a call that blocks. A qp_release until
+ * qp_let_device leaves the destruction to that: destroyed, its number would be the next QP's, which the call would connect. */
+void qp_hold_device(struct qp *qp);
+void qp_let_device(struct qp *qp);
+
 /* A region is about to lose its last reference while it is registered: QPs of the adapter that have requests posted which
  * name its key go to ERROR (design.md 3). Any thread, no lock held. */
 void qp_fail_users(struct adapter *adapter, uint32_t lkey);

@@ -36,7 +36,9 @@ struct qp {
     bool tried; /* an attempt has given it back */
     bool used;  /* has been connected */
     bool released;
-    uint64_t failed_at; /* ns, when the device QP went to ERROR */
+    bool held;           /* qp_hold_device */
+    struct grave *grave; /* of the device QP, released while held */
+    uint64_t failed_at;  /* ns, when the device QP went to ERROR */
 
     /* Draining, from the first error on. */
     struct list drains; /* struct qp_drain.link */

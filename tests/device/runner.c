@@ -460,16 +460,23 @@ static void print_output(int fd)
 
 static void print_stacks(pid_t pid)
 {
-    char command[256];
+    char command[300];
 
     if (system("command -v gdb >/dev/null") != 0)
         return;
     printf("  stacks of process %d:\n", (int)pid);
     fflush(stdout);
+    /* A thread that waits in the kernel uninterruptibly cannot be looked at by a debugger, which waits for it for ever. */
     snprintf(command, sizeof(command),
-             "timeout 120 gdb -p %d -batch -nx -ex 'set print frame-arguments scalars' -ex 'thread apply all bt 24' "
-             "2>/dev/null | grep -E '^(#|Thread)' | sed 's/^/  | /'",
+             "for t in /proc/%d/task/*; do ! grep -q '^State:.D' $t/status || { echo \"  | ${t##*/} waits in\"; "
+             "sed 's/^/  | /' $t/stack; }; done",
              (int)pid);
+    (void)!system(command);
+    snprintf(
+        command, sizeof(command),
+        "timeout -k 5 120 gdb -p %d -batch -nx -ex 'set print frame-arguments scalars' -ex 'thread apply all bt 24' "
+        "2>/dev/null | grep -E '^(#|Thread)' | sed 's/^/  | /'",
+        (int)pid);
     if (system(command) != 0)
         printf("  (none)\n");
 }

@@ -264,6 +264,7 @@ static void free_qps(void)
 {
     for (size_t i = 0; i < 64 && qps[i]; i++) {
         ok_msg(qps[i]->refs == 1, "queue pair %zu has %u references", i, qps[i]->refs);
+        ok_msg(!qps[i]->held, "queue pair %zu is still held", i);
         if (qps[i]->verbs)
             ibv_destroy_qp(qps[i]->verbs);
         ibv_destroy_cq(qps[i]->cq);
@@ -297,8 +298,26 @@ void qp_unref(struct qp *qp)
 
 void qp_release(struct qp *qp)
 {
-    ibv_destroy_qp(qp->verbs);
+    if (qp->held)
+        qp->grave = qp->verbs;
+    else
+        ibv_destroy_qp(qp->verbs);
     qp->verbs = NULL;
+}
+
+void qp_hold_device(struct qp *qp)
+{
+    ok(!qp->held && qp->verbs);
+    qp->held = true;
+}
+
+void qp_let_device(struct qp *qp)
+{
+    ok(qp->held);
+    qp->held = false;
+    if (qp->grave)
+        ibv_destroy_qp(qp->grave);
+    qp->grave = NULL;
 }
 
 struct adapter *qp_adapter(const struct qp *qp)

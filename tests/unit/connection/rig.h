@@ -50,7 +50,8 @@ struct qp {
     struct adapter *adapter;
     struct ibv_cq *cq;
     struct ibv_qp *verbs; /* NULL after qp_release */
-    bool claimed, tried, used, srq, hold_drain;
+    bool claimed, tried, used, srq, hold_drain, held;
+    struct ibv_qp *grave; /* released while held */
     unsigned count[RIG_STEPS];
     int replace_error;
     struct list drains;

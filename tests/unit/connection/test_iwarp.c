@@ -221,6 +221,34 @@ TEST(iWARP__release_during_the_call)
     ok(rig_qp_ready(a.qp));
 }
 
+static void during_qp_release(struct fake_call *call, void *arg)
+{
+    (void)call;
+    (void)arg;
+    connector_qp_released(a.qp);
+    qp_release(a.qp);
+    ok_done(&a.connect, ND_CANCELED);
+}
+
+/* The worker is about to name the queue pair by its number: that must not be the number of another one by then, which the
+ * kernel would connect. */
+TEST(iWARP__queue_pair_released_before_the_call)
+{
+    const struct fake_call *call;
+    uint32_t number;
+
+    active_start(&a, iw, &nd_policy);
+    number = qp_number(a.qp);
+    event(a.c, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+    fake_on(FAKE_rdma_connect, during_qp_release, NULL);
+    event(a.c, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+    call = fake_log_find(FAKE_rdma_connect, 0);
+    ok(call && call->arg.conn.param.qp_num == number);
+    ok(fake_log_find(FAKE_ibv_destroy_qp, -1)->seq > call->seq);
+    ok(fake_qp_from_num(number) == NULL);
+    active_end(&a);
+}
+
 /* Events that overtake the return of the call wait for it. */
 static void during_established(struct fake_call *call, void *arg)
 {

@@ -185,6 +185,43 @@ TEST(replace__does_not_wait_for_the_kernel)
     unmake();
 }
 
+/* A worker names it by its number: what was posted comes back, the device queue pair stays until the worker is through. */
+TEST(release__while_the_device_is_held)
+{
+    make();
+    ok_status(rig_recv(qp, 1), ND_SUCCESS);
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    qp_hold_device(qp_ref(qp));
+    destroyed = false;
+    fake_on(FAKE_ibv_destroy_qp, destroy_hook, NULL);
+    rig_drop(qp);
+    ok_result(cq, Receive, 1, ND_CANCELED);
+    ok_no_result(cq);
+    rig_run();
+    ok(!destroyed);
+    ok_uint(fake_live(FAKE_OBJ_QP), ==, 1);
+    qp_let_device(qp);
+    qp_unref(qp);
+    cq_unref(cq);
+    rig_run();
+    ok(destroyed);
+    ok_uint(fake_live(FAKE_OBJ_QP), ==, 0);
+    rig_close(adapter);
+}
+
+/* Nobody released it: nothing is destroyed. */
+TEST(let__of_a_living_queue_pair)
+{
+    make();
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    qp_hold_device(qp);
+    qp_let_device(qp);
+    rig_run();
+    ok_uint(fake_live(FAKE_OBJ_QP), ==, 1);
+    qp_unclaim(qp);
+    unmake();
+}
+
 /* No new queue pair to be had: the receives come back, once. */
 TEST(replace__failures)
 {
