@@ -213,8 +213,8 @@ static void exchange(struct side *side, struct link *link, bool side_first)
         ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, 2);
     } else {
         side_results(side, 1);
-        side_send(side, 1);
         ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, 2);
+        side_send(side, 1);
         ok_result(link->cq, Nd2RequestTypeReceive, ND_SUCCESS, 1);
         side_results(side, 1);
     }
