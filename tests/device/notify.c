@@ -337,11 +337,11 @@ static DWORD WINAPI take(void *argument)
             if (at == MESSAGES)
                 CALL(link->cq, CancelOverlappedRequests); /* wakes the other thread */
         }
+        if (*taker->taken == MESSAGES)
+            CALL(link->cq, CancelOverlappedRequests); /* our Notify may have come behind that */
         hr = finish(link->cq, hr, &taker->ov);
         ok_msg(hr == ND_SUCCESS || hr == ND_CANCELED, "Notify: 0x%08x", (unsigned)hr);
     }
-    /* A Notify that the other thread began after the cancel. */
-    CALL(link->cq, CancelOverlappedRequests);
     return 0;
 }
 
@@ -435,13 +435,14 @@ static DWORD WINAPI stress_take(void *argument)
             if (got && InterlockedExchangeAdd(stress->taken, (LONG)got) + (LONG)got == stress->messages)
                 CALL(link->cq, CancelOverlappedRequests); /* wakes the other thread */
         } while (got == want);
+        if (*stress->taken == stress->messages)
+            CALL(link->cq, CancelOverlappedRequests);
         hr = finish(link->cq, hr, &stress->ov);
         if (hr == ND_SUCCESS)
             InterlockedIncrement(stress->rounds);
         else
             ok_status(hr, ND_CANCELED);
     }
-    CALL(link->cq, CancelOverlappedRequests);
     return 0;
 }
 
