@@ -115,6 +115,7 @@ static void channel_ready(struct engine_io *io)
     }
     event_copy(&event, raw);
     cmid = event.new_id ? raw->listen_id->context : raw->id->context;
+    (void)__atomic_load_n(&cmid->published, __ATOMIC_ACQUIRE);
     __atomic_add_fetch(&cmid->refs, 1, __ATOMIC_RELAXED);
     rdma_ack_cm_event(raw);
     log_debug("%s %d on id %p", rdma_event_str(event.type), event.status, (void *)cmid);
@@ -175,6 +176,7 @@ static struct cmid *cmid_alloc(void *owner, void (*event)(struct cmid *, const s
     cmid->gone = gone;
     cmid->pins = 1;
     cmid->refs = 1;
+    cmid_publish(cmid);
     return cmid;
 }
 

@@ -40,10 +40,18 @@ struct cmid {
     struct engine_work work;
     struct list link; /* among the ids that are being destroyed */
     uint64_t sequence;
+    uint32_t published;
     uint32_t dead;
     uint32_t pins; /* the owner's claim on the id and calls that run on workers */
     uint32_t refs; /* the memory: the id itself and running dispatches */
 };
+
+/* Owner, event and gone are set, by a thread that will make the call that brings an event. The kernel orders the two, which
+ * neither C nor a sanitizer knows. */
+static inline void cmid_publish(struct cmid *cmid)
+{
+    __atomic_store_n(&cmid->published, 1, __ATOMIC_RELEASE);
+}
 
 /* Creates an id (RDMA_PS_TCP) on the shared channel, starting the engine and channel on first use.
  * ND_INSUFFICIENT_RESOURCES, ND_NO_MEMORY, ND_DEVICE_NOT_READY (no rdma_cm device), ND_DEVICE_REMOVED (forked child).

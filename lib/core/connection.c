@@ -314,6 +314,7 @@ void connection_take(struct connection *conn, struct adapter *adapter, struct cm
     cmid->owner = conn;
     cmid->event = connection_event;
     cmid->gone = connection_gone;
+    cmid_publish(cmid);
     conn->owner->ref(conn);
     conn->cmid = cmid;
     conn->passive = true;

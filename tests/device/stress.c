@@ -23,6 +23,11 @@ struct worker {
     int posted, came; /* work of the present queue pair */
 };
 
+static LONG look(volatile LONG *flag)
+{
+    return InterlockedCompareExchange(flag, 0, 0);
+}
+
 static unsigned chance(struct worker *worker, unsigned n)
 {
     worker->seed = worker->seed * 1103515245u + 12345u;
@@ -226,7 +231,7 @@ static DWORD WINAPI work(void *argument)
     bool active = worker->seed % 2;
     struct link link;
 
-    while (!stress->stop || (!active && stress->accepting)) {
+    while (!look(&stress->stop) || (!active && look(&stress->accepting))) {
         link_make(&link, &stress->host, NULL);
         if (active)
             active_side(worker, &link);
