@@ -467,11 +467,9 @@ NTSTATUS datagram_join(struct datagram *d, const union address *address, OVERLAP
     return status;
 }
 
-/* The call waits until the group's events are acknowledged, which happens before they are dispatched: never for us. */
 NTSTATUS datagram_leave(struct datagram *d, const union address *address)
 {
     struct datagram_group *group;
-    union address left = *address;
     NTSTATUS status = ND_INVALID_ADDRESS;
 
     if (engine_dead())
@@ -481,16 +479,12 @@ NTSTATUS datagram_leave(struct datagram *d, const union address *address)
     if (!group) {
         status = d->removed ? ND_DEVICE_REMOVED : ND_INVALID_ADDRESS;
     } else {
-        status = ND_SUCCESS;
+        int error;
+
         if (group->request)
             datagram_finish_locked(group->request, ND_CANCELED);
-        list_del(&group->link);
-        left = group->address;
-        free(group);
-        if (d->cmid && rdma_leave_multicast(d->cmid->id, &left.sa) != 0) {
-            log_info("rdma_leave_multicast: %s", strerror(errno));
-            status = status_from_create_errno(errno);
-        }
+        error = datagram_drop_group_locked(d, group);
+        status = error ? status_from_create_errno(error) : ND_SUCCESS;
     }
     pthread_mutex_unlock(&d->lock);
     return status;

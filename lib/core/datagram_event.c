@@ -34,10 +34,37 @@ void datagram_share_port(struct cmid *cmid)
         log_debug("rdma_set_option REUSEADDR: %s", strerror(errno));
 }
 
-/* The id has had its one attempt; the next lookup makes another one, maybe before this one is gone. */
+/* librdmacm keeps a record of a group until it is left, also of one that could not be joined, and beyond the end of the id. The
+ * call waits until the group's events are acknowledged, which happens before they are dispatched: never for us. */
+int datagram_drop_group_locked(struct datagram *d, struct datagram_group *group)
+{
+    int error = 0;
+
+    list_del(&group->link);
+    if (d->cmid && rdma_leave_multicast(d->cmid->id, &group->address.sa) != 0) {
+        error = errno;
+        log_info("rdma_leave_multicast: %s", strerror(error));
+    }
+    free(group);
+    return error;
+}
+
+static void drop_groups_locked(struct datagram *d)
+{
+    while (!list_empty(&d->groups)) {
+        struct datagram_group *group = list_entry(d->groups.next, struct datagram_group, link);
+
+        if (group->request)
+            datagram_finish_locked(group->request, ND_CANCELED);
+        (void)datagram_drop_group_locked(d, group);
+    }
+}
+
+/* The id has had its one attempt, and its groups go with it; the next lookup makes another one, maybe before this one is gone. */
 void datagram_lookup_failed_locked(struct datagram *d, NTSTATUS status)
 {
     d->state = DATAGRAM_IDLE;
+    drop_groups_locked(d);
     if (d->cmid && d->bound)
         datagram_share_port(d->cmid);
     if (d->cmid)
@@ -125,10 +152,8 @@ static void group_event_locked(struct datagram *d, const struct cm_event *event)
                                                : event->status == -ENETUNREACH ? ND_HOST_UNREACHABLE
                                                                                : ND_INVALID_ADDRESS);
     group->request = NULL;
-    if (!group->joined) {
-        list_del(&group->link);
-        free(group);
-    }
+    if (!group->joined)
+        (void)datagram_drop_group_locked(d, group);
 }
 
 /* ---- listening ---- */
@@ -228,6 +253,8 @@ void datagram_drop_locked(struct datagram *d, NTSTATUS status)
 
     while (!list_empty(&d->pending))
         datagram_finish_locked(list_entry(d->pending.next, struct request, link), status);
+    list_for_each (group, &d->groups)
+        list_entry(group, struct datagram_group, link)->request = NULL;
     while (!list_empty(&d->waiting)) {
         struct datagram *target = list_entry(d->waiting.next, struct datagram, wait_link);
 
@@ -245,9 +272,7 @@ void datagram_drop_locked(struct datagram *d, NTSTATUS status)
         free(inquiry);
     }
     d->queued_count = 0;
-    /* Groups are left with the id. */
-    while ((node = list_pop(&d->groups)) != NULL)
-        free(list_entry(node, struct datagram_group, link));
+    drop_groups_locked(d);
     if (d->cmid)
         cmid_destroy(d->cmid);
     d->cmid = NULL;

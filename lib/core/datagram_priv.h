@@ -42,6 +42,9 @@ struct datagram_group {
     struct datagram_path path;
 };
 
+/* Leaves it, for the kernel too if there is an id. 0 or errno. */
+int datagram_drop_group_locked(struct datagram *d, struct datagram_group *group);
+
 /* A request that nobody has fetched yet. */
 struct datagram_inquiry {
     struct list link;

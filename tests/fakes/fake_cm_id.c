@@ -249,6 +249,8 @@ int rdma_destroy_id(struct rdma_cm_id *public)
 
     if (!err) {
         channel = channel_of(id);
+        if (id->groups)
+            fake_violation("rdma_destroy_id with groups that have not been left: librdmacm never frees their records");
         fake_wire_destroy(id);
         id->state = FAKE_CM_CLOSED;
         fake_child_settled(id);
