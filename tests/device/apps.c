@@ -2,7 +2,6 @@
 /* Runs the applications of tests/apps, each server and client as processes of their own. What they check is in them; here
  * is only that both end well. */
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,28 +12,18 @@
 
 #define WORDS_MAX 8
 
-/* `where` is a folder of the build, seen from the folder of this program. */
-static char *app_path(const char *where, const char *name)
-{
-    static char self[PATH_MAX], path[PATH_MAX + 64];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    ok_int(length, >, 0);
-    self[length] = 0;
-    snprintf(path, sizeof(path), "%s/%s/%s", dirname(self), where, name);
-    ok_msg(access(path, X_OK) == 0, "%s is not there", path);
-    return path;
-}
-
 /* Starts `name` with the words of `arguments`; *out reads what it prints. */
 static pid_t start(const char *where, const char *name, const char *arguments, FILE **out)
 {
-    char words[512], *argv[WORDS_MAX + 2], *rest = words, *word;
+    char words[512], path[PATH_MAX], below[64], *argv[WORDS_MAX + 2], *rest = words, *word;
     int ends[2], n = 1;
     pid_t pid;
 
     snprintf(words, sizeof(words), "%s", arguments);
-    argv[0] = app_path(where, name);
+    snprintf(below, sizeof(below), "%s/%s", where, name);
+    runner_built(below, path, sizeof(path));
+    ok_msg(access(path, X_OK) == 0, "%s is not there", path);
+    argv[0] = path;
     while ((word = strsep(&rest, " ")))
         if (*word && n <= WORDS_MAX)
             argv[n++] = word;
@@ -57,7 +46,7 @@ static pid_t start(const char *where, const char *name, const char *arguments, F
 
 static pid_t app_start(const char *name, const char *arguments, FILE **out)
 {
-    return start("../apps", name, arguments, out);
+    return start("tests/apps", name, arguments, out);
 }
 
 /* Passes its output on until a line has `word` in it, or to the end. The line. */
@@ -230,7 +219,7 @@ ALONE(easy)
 static void run_example(const char *name)
 {
     FILE *out;
-    pid_t pid = start("../../examples", name, address(), &out);
+    pid_t pid = start("examples", name, address(), &out);
 
     app_was_well("program", app_end(pid, out));
 }

@@ -7,7 +7,6 @@
 #include "session.h"
 
 #include <endian.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,12 +26,9 @@ static const char *free_port(void)
 static int start_rawpeer(const char *role, const char *queue_pair, const char *address, const char *port)
 {
     char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 16);
     const char *argv[] = { path, role, queue_pair, address, port, NULL };
 
-    ok_int(length, >, 0);
-    path[length] = 0;
-    strcat(dirname(path), "/rawpeer");
+    runner_built("tests/device/rawpeer", path, sizeof(path));
     return runner_exec(argv);
 }
 
@@ -324,15 +320,11 @@ ALONE(rping_server)
 ALONE(ping_pong_example)
 {
     char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 40);
     const char *port = free_port(), *address = peer_address();
     const char *server[] = { path, "-s", "-b", address, "-p", port, NULL };
     int pid, status;
 
-    ok_int(length, >, 0);
-    path[length] = 0;
-    strcpy(path, dirname(dirname(dirname(path))));
-    strcat(path, "/examples/ndpingpong");
+    runner_built("examples/ndpingpong", path, sizeof(path));
     if (access(path, X_OK) != 0)
         harness_skip("the examples are not built");
     pid = runner_exec(server);

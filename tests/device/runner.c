@@ -318,6 +318,19 @@ int runner_spawn(const char *name, enum runner_role role, int *channel)
     return pid;
 }
 
+void runner_built(const char *name, char *path, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size);
+
+    ok_int(length, >, 0);
+    ok((size_t)length < size);
+    path[length] = 0;
+    for (int i = 0; i < 3; i++) /* tests/device/PROGRAM */
+        *strrchr(path, '/') = 0;
+    ok(strlen(path) + strlen(name) + 2 < size);
+    strcat(strcat(path, "/"), name);
+}
+
 int runner_exec(const char *const argv[])
 {
     pid_t pid = fork();

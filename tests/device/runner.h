@@ -67,6 +67,9 @@ int runner_spawn(const char *name, enum runner_role role, int *channel);
  * At any time: between fork and exec nothing of the library is used. */
 int runner_exec(const char *const argv[]);
 
+/* The path of a program of the build that this one is of, below its top. */
+void runner_built(const char *name, char *path, size_t size);
+
 /* Runs a shell command and returns its wait status. */
 int runner_command(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
