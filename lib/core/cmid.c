@@ -171,12 +171,9 @@ static struct cmid *cmid_alloc(void *owner, void (*event)(struct cmid *, const s
 
     if (!cmid)
         return NULL;
-    cmid->owner = owner;
-    cmid->event = event;
-    cmid->gone = gone;
     cmid->pins = 1;
     cmid->refs = 1;
-    cmid_publish(cmid);
+    cmid_give(cmid, owner, event, gone);
     return cmid;
 }
 

@@ -30,7 +30,7 @@ struct cm_event {
 /* One id. Owners embed or allocate it through cmid_create; `event` runs on loop. After cmid_destroy returned, `event`
  * is not called again unless it is running on another thread at that moment: owners hold a reference of their own object
  * for the id (released in `gone`, which runs once the id is destroyed and no `event` is running, on a worker or on loop).
- * Owner, event and gone of an adopted child may be changed until it is accepted: no event comes before. */
+ * An adopted child may be given to another owner (cmid_give) until it is accepted: no event comes before. */
 struct cmid {
     struct rdma_cm_id *id;
     void *owner;
@@ -46,10 +46,14 @@ struct cmid {
     uint32_t refs; /* the memory: the id itself and running dispatches */
 };
 
-/* Owner, event and gone are set, by a thread that will make the call that brings an event. The kernel orders the two, which
- * neither C nor a sanitizer knows. */
-static inline void cmid_publish(struct cmid *cmid)
+/* Gives a new id, or an adopted child before it is accepted, its owner. The caller's thread then makes the call that brings an event;
+ * the kernel orders the two, which neither C nor a sanitizer knows. */
+static inline void cmid_give(struct cmid *cmid, void *owner, void (*event)(struct cmid *, const struct cm_event *),
+                             void (*gone)(struct cmid *))
 {
+    cmid->owner = owner;
+    cmid->event = event;
+    cmid->gone = gone;
     __atomic_store_n(&cmid->published, 1, __ATOMIC_RELEASE);
 }
 

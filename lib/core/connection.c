@@ -311,10 +311,7 @@ void connection_take(struct connection *conn, struct adapter *adapter, struct cm
     connection_set_adapter(conn, adapter);
     take_words(conn, request);
 
-    cmid->owner = conn;
-    cmid->event = connection_event;
-    cmid->gone = connection_gone;
-    cmid_publish(cmid);
+    cmid_give(cmid, conn, connection_event, connection_gone);
     conn->owner->ref(conn);
     conn->cmid = cmid;
     conn->passive = true;

@@ -189,9 +189,7 @@ static bool take_request(struct datagram *target, struct cmid *child, const stru
     pthread_mutex_lock(&target->lock);
     taken = target->state == DATAGRAM_QUEUED;
     if (taken) {
-        child->owner = datagram_ref(target);
-        child->event = datagram_event;
-        child->gone = datagram_gone;
+        cmid_give(child, datagram_ref(target), datagram_event, datagram_gone);
         target->cmid = child;
         target->state = DATAGRAM_REQUEST_IN;
         target->listener = NULL;

@@ -342,6 +342,29 @@ TEST(JoinMulticast__several_groups)
     rig_release(d);
 }
 
+/* The id of a failed lookup goes, and its groups with it: left once each, and none is found afterwards. */
+TEST(JoinMulticast__ends_with_a_failed_lookup)
+{
+    IWVDatagramEndpoint *d = bound("10.1.1.1");
+    SOCKADDR_IN group[2] = { rig_v4("224.2.3.4", 0), rig_v4("224.2.3.5", 0) }, dest = rig_v4("10.1.1.200", 4711);
+    OVERLAPPED ov[2] = { rig_overlapped(), rig_overlapped() }, lookup = rig_overlapped();
+    struct fake_cm joined = { .event = RDMA_CM_EVENT_MULTICAST_JOIN };
+
+    for (int i = 0; i < 2; i++)
+        ok_status(CALL(d, JoinMulticast, (SOCKADDR *)&group[i], &ov[i]), WV_IO_PENDING);
+    joined.group = fake_cm_group(newest_id()); /* the second; the first is still joining */
+    fake_cm_event(newest_id(), &joined);
+    ok_status(CALL(d, GetOverlappedResult, &ov[1], NULL, TRUE), WV_SUCCESS);
+    ok_status(CALL(d, Lookup, (SOCKADDR *)&dest, NULL, 0, &lookup), WV_IO_PENDING);
+    fake_cm_simple(newest_id(), RDMA_CM_EVENT_ADDR_ERROR, -ENETUNREACH);
+    ok_status(CALL(d, GetOverlappedResult, &lookup, NULL, TRUE), WV_HOST_UNREACHABLE);
+    ok_status(CALL(d, GetOverlappedResult, &ov[0], NULL, FALSE), WV_CANCELLED);
+    ok_uint(fake_count(FAKE_rdma_leave_multicast), ==, 2);
+    for (int i = 0; i < 2; i++)
+        ok_status(CALL(d, LeaveMulticast, (SOCKADDR *)&group[i], NULL), WV_INVALID_ADDRESS);
+    rig_release(d);
+}
+
 TEST(datagram_endpoint__device_removed)
 {
     IWVDatagramEndpoint *d = bound("10.1.1.1");
