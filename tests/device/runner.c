@@ -212,55 +212,6 @@ void runner_settle(void)
         runner_sync();
 }
 
-const char *runner_env(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value && *value ? value : NULL;
-}
-
-bool runner_iwarp(void)
-{
-    const char *transport = runner_env("NDVERBS_TRANSPORT");
-
-    return transport && !strcmp(transport, "siw");
-}
-
-bool runner_wire(void)
-{
-    const char *net = runner_env("NDVERBS_NET");
-
-    return net && !strcmp(net, "wire");
-}
-
-void runner_need_wire(void)
-{
-    if (!runner_wire())
-        harness_skip("no wire: NDVERBS_NET is not wire");
-}
-
-void runner_need_lossy_wire(void)
-{
-    runner_need_wire();
-    if (runner_iwarp())
-        harness_skip("siw rides on TCP, which sends again by itself");
-}
-
-void runner_lose(const char *netdev, int percent)
-{
-    ok_int(runner_command("tc qdisc add dev %s root netem loss %d%%", netdev, percent), ==, 0);
-}
-
-void runner_mend(const char *netdev)
-{
-    ok_int(runner_command("tc qdisc del dev %s root", netdev), ==, 0);
-}
-
-bool runner_machine(void)
-{
-    return runner_env("NDVERBS_NET") != NULL;
-}
-
 /* Starting processes. */
 
 static void close_from(int first)
