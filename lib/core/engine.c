@@ -2,10 +2,12 @@
 #include "engine.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <ntstatus.h>
 #include <pthread.h>
 
 #include "engine_host.h"
+#include "engine_set.h"
 #include "log.h"
 #include "role.h"
 #include "spin.h"
@@ -22,8 +24,7 @@ static uint32_t state;
 static uint32_t dead;
 static bool fork_hook; /* under start_lock */
 static struct ev_loop *loop;
-static ev_async wake_watcher;
-static ev_timer deadline_watcher; /* holder of the role only */
+static uint32_t posted; /* something is queued, or the holder of the role is to return from its sleep */
 
 static struct wordlock queue_lock; /* a leaf lock, for the two queues below */
 static struct engine_call *calls_first, **calls_last = &calls_first;
@@ -51,51 +52,36 @@ static void fork_child(void)
     role_fork_child();
 }
 
-/* Everything that libev calls runs inside of this. */
-static void invoke_pending(struct ev_loop *l)
+/* Every callback runs between these two. */
+static void enter(void)
 {
     on_loop = true;
     wait_forbid(true);
-    ev_invoke_pending(l);
+}
+
+static void leave(void)
+{
     wait_forbid(false);
     on_loop = false;
 }
 
-static void deadline_reached(struct ev_loop *l, ev_timer *watcher, int events)
+static void invoke_pending(struct ev_loop *l)
 {
-    /* Only ends the poll; the driver decides by the clock. */
-    (void)l;
-    (void)watcher;
-    (void)events;
+    enter();
+    ev_invoke_pending(l);
+    leave();
 }
 
-#define NS_PER_S 1e9
-
-/* libev's idea of now is as old as its last poll, so it is brought up to date before a relative time is started. */
-static void loop_run(uint64_t deadline)
+static bool kicked(void)
 {
-    if (deadline == 0) {
-        ev_run(loop, EVRUN_NOWAIT);
-        host_ran();
-        return;
-    }
-    sleep_count(SLEEP_POLL);
-    if (deadline == SLEEP_FOREVER) {
-        ev_run(loop, EVRUN_ONCE);
-        return;
-    }
-    uint64_t now = sleep_now();
-    ev_now_update(loop);
-    ev_timer_init(&deadline_watcher, deadline_reached, deadline > now ? (double)(deadline - now) / NS_PER_S : 0., 0.);
-    ev_timer_start(loop, &deadline_watcher);
-    ev_run(loop, EVRUN_ONCE);
-    ev_timer_stop(loop, &deadline_watcher);
+    return __atomic_load_n(&posted, __ATOMIC_SEQ_CST);
 }
 
-/* No system call while nobody polls; a poll that begins later returns at once. A host polls somewhere else. */
+/* No system call while nobody sleeps; a sleep that begins later returns at once. A host polls somewhere else. */
 static void loop_kick(void)
 {
-    ev_async_send(loop, &wake_watcher);
+    __atomic_store_n(&posted, 1, __ATOMIC_SEQ_CST);
+    set_kick();
     host_kick();
 }
 
@@ -103,14 +89,6 @@ static uint64_t guard_ns(void)
 {
     return tunables()->guard_ms * 1000000ull;
 }
-
-static const struct role_source loop_source = {
-    .run = loop_run,
-    .kick = loop_kick,
-    .spin_ns = spin_ns,
-    .look = spin_look,
-    .guard_ns = guard_ns,
-};
 
 static void io_ready(struct ev_loop *l, ev_io *watcher, int events)
 {
@@ -126,9 +104,10 @@ static void removed_nothing(struct engine_io *io)
     (void)io;
 }
 
-/* The one function by which descriptors go to libev and to the host. */
+/* The one function by which descriptors go to the set, to libev and to the host. */
 static void io_start(struct engine_io *io)
 {
+    set_watch(io);
     ev_io_start(loop, &io->watcher);
     list_add_tail(&watched, &io->watched);
     host_watch(io->fd);
@@ -136,6 +115,7 @@ static void io_start(struct engine_io *io)
 
 static void io_stop(struct engine_io *io)
 {
+    set_unwatch(io);
     ev_io_stop(loop, &io->watcher);
     list_del(&io->watched);
     host_unwatch(io->fd);
@@ -189,14 +169,51 @@ static void calls_run_on_loop(void)
     }
 }
 
-static void wake_received(struct ev_loop *l, ev_async *watcher, int events)
+static void run_posted(void)
 {
-    (void)l;
-    (void)watcher;
-    (void)events;
+    if (!kicked())
+        return;
+    __atomic_store_n(&posted, 0,
+                     __ATOMIC_SEQ_CST); /* before the look: what is queued behind it is seen the next time */
+    enter();
     io_changes_run_on_loop();
     calls_run_on_loop();
+    leave();
 }
+
+/* One readiness, one run of what was posted, the timers that are due: in each turn all three, so that none of them keeps
+ * another waiting. The sleep only ends at the deadline; the driver decides by the clock. */
+static void loop_run(uint64_t deadline)
+{
+    struct engine_io *ready;
+    uint64_t timer;
+
+    if (deadline == 0) {
+        run_posted();
+        ev_run(loop, EVRUN_NOWAIT);
+        host_ran();
+        return;
+    }
+    sleep_count(SLEEP_POLL);
+    timer = engine_next_timer();
+    ready = set_sleep(timer < deadline ? timer : deadline, kicked);
+    if (ready) {
+        enter();
+        ready->ready(ready);
+        leave();
+    }
+    run_posted();
+    if (!list_empty(&timers) && engine_next_timer() <= sleep_now())
+        ev_run(loop, EVRUN_NOWAIT);
+}
+
+static const struct role_source loop_source = {
+    .run = loop_run,
+    .kick = loop_kick,
+    .spin_ns = spin_ns,
+    .look = spin_look,
+    .guard_ns = guard_ns,
+};
 
 static NTSTATUS start_locked(void)
 {
@@ -211,9 +228,13 @@ static NTSTATUS start_locked(void)
             log_error("ev_loop_new failed: no epoll descriptor or no memory");
             return STATUS_INSUFFICIENT_RESOURCES;
         }
+        if (!set_make()) {
+            log_error("no descriptors for the loop: errno %d", errno);
+            ev_loop_destroy(loop);
+            loop = NULL;
+            return STATUS_INSUFFICIENT_RESOURCES;
+        }
         ev_set_invoke_pending_cb(loop, invoke_pending);
-        ev_async_init(&wake_watcher, wake_received);
-        ev_async_start(loop, &wake_watcher);
     }
     if (!worker_start()) {
         log_error("pthread_create failed for the worker of destroys");
