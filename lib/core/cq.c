@@ -157,7 +157,8 @@ struct cq *cq_ref_live(struct cq *cq)
     return NULL;
 }
 
-/* ibv_destroy_cq waits for events that device.c has taken and not acknowledged, which it does at once. */
+/* ibv_destroy_cq waits until all events that were taken are acknowledged, which is done here: it takes a mutex, so it is
+ * not done for each. Of one that the loop has just taken, it is done there: it finds no reference left (device.c). */
 void cq_unref(struct cq *cq)
 {
     int error;
@@ -167,6 +168,8 @@ void cq_unref(struct cq *cq)
     cq_cancel_notifies(cq, ND_CANCELED);
     cq_spin_forget(cq);
     device_link_del(cq->adapter->device, &cq->device_link);
+    if (cq->events)
+        ibv_ack_cq_events(cq->verbs, cq->events);
     error = ibv_destroy_cq(cq->verbs);
     if (error)
         log_warn("ibv_destroy_cq: %s", strerror(error));
@@ -332,8 +335,10 @@ NTSTATUS cq_reserve(struct cq *cq, uint32_t depth, struct cq_share *share)
 
     pthread_mutex_lock(&cq->control);
     status = reserve(cq, depth);
-    if (status == ND_SUCCESS && share)
+    if (status == ND_SUCCESS && share) {
+        cq_unsure(cq); /* an SRQ that ran low is seen when its receives are polled */
         list_add_tail(&cq->shares, &share->cq_link);
+    }
     pthread_mutex_unlock(&cq->control);
     return status;
 }

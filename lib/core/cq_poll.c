@@ -52,6 +52,14 @@ static void count_out(struct cq *cq, bool alert)
     }
 }
 
+static void tell_of_locked(struct cq *cq, const ND2_RESULT *result)
+{
+    if (is_alert(result))
+        cq->told_alerts++;
+    else
+        cq->told_others++;
+}
+
 /* `wc`: NULL for a request that no completion tells of. */
 static void detail_from(struct cq_detail *detail, const struct ibv_wc *wc, HRESULT status)
 {
@@ -377,6 +385,22 @@ static inline uint32_t poll_locked(struct cq *cq, uint32_t n, struct ibv_wc *wc)
 
 /* ---- GetResults ---- */
 
+/* Results that went from the device to the application. The first of them is none that a Notify waits for if one has been
+ * completed for it already; if there are none, it has been taken by somebody else. */
+static void note_taken_locked(struct cq *cq, uint32_t polled, uint32_t got, uint32_t alerts, bool first_alert)
+{
+    bool owed = cq->slow & CQ_OWED && got;
+
+    cq->slow &= ~(uint32_t)CQ_OWED;
+    if (!(cq->slow & CQ_WAITING))
+        return;
+    cq->consumed += polled;
+    cq->taken += got - owed;
+    cq->taken_alerts += alerts - (owed && first_alert);
+    if (!__atomic_load_n(&cq->waiting, __ATOMIC_ACQUIRE))
+        cq->slow &= ~(uint32_t)CQ_WAITING;
+}
+
 static uint32_t take_device_locked(struct cq *cq, ND2_RESULT *results, uint32_t n, bool *more)
 {
     struct ibv_wc wc[CQ_BATCH + 1];
@@ -391,13 +415,10 @@ static uint32_t take_device_locked(struct cq *cq, ND2_RESULT *results, uint32_t 
     if (cq->slow & CQ_WINDOWS)
         mw_look_locked(cq, wc, polled);
     *more = polled == n || (cq->slow & (CQ_STASH | CQ_READY | CQ_REVOKED));
-    if (cq->slow & CQ_WAITING) {
+    if (cq->slow & (CQ_WAITING | CQ_OWED)) {
         for (uint32_t i = 0; i < got; i++)
             alerts += is_alert(&results[i]);
-        cq->taken += got;
-        cq->taken_alerts += alerts;
-        if (!__atomic_load_n(&cq->waiting, __ATOMIC_ACQUIRE))
-            cq->slow &= ~(uint32_t)CQ_WAITING;
+        note_taken_locked(cq, polled, got, alerts, got && is_alert(&results[0]));
     }
     return got;
 }
@@ -429,12 +450,6 @@ static __attribute__((noinline)) uint32_t get_slow(struct cq *cq, ND2_RESULT *re
     if (slow & CQ_REPORTS)
         cq_report(cq);
     return filled;
-}
-
-static __attribute__((noinline)) uint32_t get_slow_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
-{
-    wordlock_unlock(&cq->lock);
-    return get_slow(cq, results, n);
 }
 
 /* What cq_get_results keeps while it polls; in one place, so that an empty poll saves no registers for it. */
@@ -503,17 +518,12 @@ static __attribute__((noinline)) uint32_t get_many(struct cq *cq, ND2_RESULT *re
     return got;
 }
 
-uint32_t cq_get_results(struct cq *cq, ND2_RESULT *results, uint32_t n)
+/* CQ lock held, released here; nothing but the device has results. */
+static inline uint32_t get_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
 {
     struct taking taking;
     int polled;
 
-    if (unlikely(n > CQ_BATCH))
-        return get_many(cq, results, n);
-    if (unlikely(!wordlock_trylock(&cq->lock)))
-        return get_slow(cq, results, n);
-    if (unlikely(cq->slow))
-        return get_slow_locked(cq, results, n);
     taking.wanted.results = results;
     taking.wanted.n = n;
     polled = ibv_poll_cq(cq->verbs, (int)n, taking.wc);
@@ -523,6 +533,30 @@ uint32_t cq_get_results(struct cq *cq, ND2_RESULT *results, uint32_t n)
         return deliver(cq, &taking.wanted, (uint32_t)polled);
     wordlock_unlock(&cq->lock);
     return OPAQUE(0u);
+}
+
+/* CQ lock held, released here. The first call after a Notify was completed finds that nobody waits any more, and that the
+ * result which was told of, if it was left to the device, is about to be taken (note_taken_locked). */
+static __attribute__((noinline)) uint32_t get_slow_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    if (!(cq->slow & ~(uint32_t)(CQ_WAITING | CQ_OWED)) && !__atomic_load_n(&cq->waiting, __ATOMIC_ACQUIRE) &&
+        results && n) {
+        cq->slow = 0;
+        return get_locked(cq, results, n);
+    }
+    wordlock_unlock(&cq->lock);
+    return get_slow(cq, results, n);
+}
+
+uint32_t cq_get_results(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    if (unlikely(n > CQ_BATCH))
+        return get_many(cq, results, n);
+    if (unlikely(!wordlock_trylock(&cq->lock)))
+        return get_slow(cq, results, n);
+    if (unlikely(cq->slow))
+        return get_slow_locked(cq, results, n);
+    return get_locked(cq, results, n);
 }
 
 /* ---- the same with details: always the general way ---- */
@@ -564,12 +598,7 @@ static uint32_t take_device_detailed_locked(struct cq *cq, struct cq_completion 
         }
     }
     *more = polled == n || (cq->slow & (CQ_STASH | CQ_READY));
-    if (cq->slow & CQ_WAITING) {
-        cq->taken += got;
-        cq->taken_alerts += alerts;
-        if (!__atomic_load_n(&cq->waiting, __ATOMIC_ACQUIRE))
-            cq->slow &= ~(uint32_t)CQ_WAITING;
-    }
+    note_taken_locked(cq, polled, got, alerts, got && is_alert(&out[0].result));
     return got;
 }
 
@@ -600,12 +629,19 @@ uint32_t cq_get_completions(struct cq *cq, struct cq_completion *completions, ui
 uint32_t cq_pull_locked(struct cq *cq, uint32_t n)
 {
     struct ibv_wc wc[CQ_BATCH];
-    uint32_t polled;
+    uint32_t polled, had;
 
     if (cq->slow & CQ_GONE)
         return 0;
     polled = poll_locked(cq, n, wc);
+    had = cq->stash_count;
     stash_locked(cq, wc, polled);
+    cq->consumed += polled;
+    if (cq->slow & CQ_OWED) {
+        cq->slow &= ~(uint32_t)CQ_OWED;
+        if (cq->stash_count != had)
+            tell_of_locked(cq, &cq->stash[cq_stash_at_locked(cq, had)]);
+    }
     if (cq->slow & CQ_WINDOWS)
         mw_look_locked(cq, wc, polled);
     return polled;

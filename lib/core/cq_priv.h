@@ -130,6 +130,7 @@ enum {
     CQ_REVOKED = 1 << 7, /* one was, and its result waits in `revoked` */
     CQ_UNBOUND = 1 << 8, /* one waits in `unbound` to be reported */
     CQ_LOW = 1 << 9,     /* an SRQ ran low that a Notify waits for */
+    CQ_OWED = 1 << 10,   /* a Notify was completed by the device's event alone: the next result has been told of */
 };
 #define CQ_REPORTS (CQ_FAILED | CQ_SPILLED | CQ_UNBOUND | CQ_LOW) /* what cq_report is to be called for */
 
@@ -154,6 +155,7 @@ struct cq {
      * told_*: how many of each kind, the oldest of it, have completed a Notify already. */
     uint32_t others, alerts, told_others, told_alerts;
     uint32_t taken, taken_alerts; /* results taken straight from the device while CQ_WAITING */
+    uint32_t consumed;            /* completions taken from the device, all of them while CQ_WAITING */
     struct list ready;            /* struct queue.ready_link */
     struct list failed;           /* struct qp.failed_link, each with a reference */
     struct list revoked, unbound; /* struct mw; unbound: each with a reference */
@@ -175,13 +177,26 @@ struct cq {
     uint32_t entries;        /* of the device's CQ */
     uint32_t senders;        /* attached initiator queues; atomic */
 
-    struct list notifies;  /* notify lock: struct request.link, oldest first */
-    uint32_t armed;        /* notify lock: enum cq_arm */
-    struct list spin_link; /* notify.c: looked at by threads that spin */
+    struct list notifies;      /* notify lock: struct request.link, oldest first */
+    uint32_t armed;            /* notify lock: enum cq_arm */
+    uint32_t rearmed;          /* notify lock: ever armed while it was: an event may be late */
+    struct request *armed_for; /* notify lock: listed, and the device was armed for it alone; else NULL */
+    uint32_t armed_at;         /* notify lock: `consumed` at that moment */
+    uint32_t unsure;           /* atomic: a completion need not be a result; stays set */
+    uint32_t events;           /* loop: taken from the channel, not acknowledged yet */
+    struct list spin_link;     /* notify.c: looked at by threads that spin */
     struct engine_call safety_call;
     struct engine_timer safety_timer;
     bool safety_on; /* on loop */
 };
+
+/* From here on a completion of the CQ need not be a result: it may be of a silent request, of one that was given up on, or
+ * be taken back by the device together with its queue pair. Called before that can come. Any thread, any lock. */
+static inline void cq_unsure(struct cq *cq)
+{
+    if (unlikely(!__atomic_load_n(&cq->unsure, __ATOMIC_RELAXED)))
+        __atomic_store_n(&cq->unsure, 1, __ATOMIC_SEQ_CST);
+}
 
 /* --- cq.c --- */
 

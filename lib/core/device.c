@@ -154,8 +154,8 @@ static void async_ready(struct engine_io *io)
     }
 }
 
-/* One event per readiness (design.md 2 rule 15); acknowledged before cq_event, so that a CQ can be destroyed by anybody at
- * any time without waiting for the loop. */
+/* One event per readiness (design.md 2 rule 15). It is acknowledged when the CQ goes, by whoever has the last reference
+ * (cq.c); if that was given up before, here, so that nobody's ibv_destroy_cq waits for more than this. */
 static void channel_ready(struct engine_io *io)
 {
     struct device *device = (struct device *)((char *)io - offsetof(struct device, channel_io));
@@ -169,11 +169,12 @@ static void channel_ready(struct engine_io *io)
         return;
     }
     cq = cq_ref_live(context);
-    ibv_ack_cq_events(verbs_cq, 1);
-    if (cq) {
-        cq_event(cq);
-        cq_unref(cq);
+    if (!cq) {
+        ibv_ack_cq_events(verbs_cq, 1);
+        return;
     }
+    cq_event(cq);
+    cq_unref(cq);
 }
 
 bool device_link_add(struct device *device, struct list *to, struct device_link *link, void *self)

@@ -145,6 +145,7 @@ static void queue_flushed(struct queue *queue, bool lost)
         tail = queue->tail;
         if (lost && tail != queue->closed_at) {
             queue->kind = QUEUE_LOST;
+            cq_unsure(cq);
             for (uint32_t i = tail; i != queue->closed_at; i++)
                 queue->slots[i & queue->mask].seq = i ^ SLOT_SILENT;
         }

@@ -52,6 +52,7 @@ static struct request *request_of(struct list *node)
 static void complete_locked(struct cq *cq, struct request *request, NTSTATUS status)
 {
     list_del(&request->link);
+    cq->armed_for = NULL;
     if (TAG_TYPE(request->tag) != ND_CQ_NOTIFY_ERRORS)
         __atomic_sub_fetch(&cq->waiting, 1, __ATOMIC_RELEASE);
     request_complete(request, status, 0);
@@ -224,6 +225,18 @@ static bool decide(struct cq *cq, bool event, bool full)
     return any || alert || batch;
 }
 
+/* The device is about to be armed with `need`; if it is armed already, less than that, two events may come. */
+static bool claim_locked(struct cq *cq, enum cq_arm need)
+{
+    if (cq->armed >= need)
+        return false;
+    if (cq->armed != ARM_NONE)
+        cq->rearmed = true;
+    cq->armed = need;
+    cq->armed_for = NULL;
+    return true;
+}
+
 /* True: the caller is to arm the device with *need; who sees it armed leaves it to the thread that is at it, whose poll
  * after the arm serves all requests. */
 static bool claim_arm(struct cq *cq, enum cq_arm *need)
@@ -233,9 +246,7 @@ static bool claim_arm(struct cq *cq, enum cq_arm *need)
 
     wordlock_lock(lock);
     *need = strength_locked(cq);
-    claimed = cq->armed < *need;
-    if (claimed)
-        cq->armed = *need;
+    claimed = claim_locked(cq, *need);
     wordlock_unlock(lock);
     return claimed;
 }
@@ -247,6 +258,7 @@ static void arm_failed(struct cq *cq, int error)
     log_warn("ibv_req_notify_cq: %s", strerror(error));
     wordlock_lock(lock);
     cq->armed = ARM_NONE;
+    cq->armed_for = NULL;
     list_for_each_safe (node, &cq->notifies) {
         if (TAG_TYPE(request_of(node)->tag) != ND_CQ_NOTIFY_ERRORS)
             complete_locked(cq, request_of(node), ND_INTERNAL_ERROR);
@@ -277,7 +289,7 @@ static enum outcome run_one(struct cq *cq, bool event, enum cq_arm *need)
     struct wordlock *lock = notify_lock(cq);
     enum outcome outcome = RUN_GENERAL;
     struct request *request;
-    uint32_t type, count, room, want, taken;
+    uint32_t type, count, room, want, taken, consumed;
     bool any, news;
 
     wordlock_lock(lock);
@@ -305,6 +317,7 @@ static enum outcome run_one(struct cq *cq, bool event, enum cq_arm *need)
         news = cq_news_locked(cq, any);
     }
     taken = any ? cq->taken : cq->taken_alerts;
+    consumed = cq->consumed;
     if (news)
         cq_tell_locked(cq, any);
     wordlock_unlock(&cq->lock);
@@ -313,9 +326,10 @@ static enum outcome run_one(struct cq *cq, bool event, enum cq_arm *need)
         complete_locked(cq, request, ND_SUCCESS);
     } else {
         *need = any ? ARM_ANY : strength_locked(cq);
-        if (cq->armed < *need) {
-            cq->armed = *need;
+        if (claim_locked(cq, *need)) {
             outcome = RUN_ARM;
+            cq->armed_for = any ? request : NULL;
+            cq->armed_at = consumed;
         }
     }
 unlock:
@@ -365,14 +379,39 @@ void cq_kick(struct cq *cq)
         run(cq, false);
 }
 
+/* The device's event says that a completion came after the arm. If nobody has taken one since, it is still there, and if it
+ * can only be a result, the one request that the arm was for completes without a look: GetResults, which comes next, takes
+ * it straight from the device. Whoever polls first finds by CQ_OWED that it has been told of. */
+static bool complete_by_event_locked(struct cq *cq)
+{
+    struct request *request = cq->armed_for;
+    bool sure;
+
+    if (!request || cq->rearmed || cq->notifies.next != &request->link || request->link.next != &cq->notifies)
+        return false;
+    wordlock_lock(&cq->lock);
+    sure = cq->slow == CQ_WAITING && cq->consumed == cq->armed_at && !__atomic_load_n(&cq->unsure, __ATOMIC_SEQ_CST);
+    if (sure)
+        cq->slow |= CQ_OWED;
+    wordlock_unlock(&cq->lock);
+    if (sure)
+        complete_locked(cq, request, ND_SUCCESS);
+    return sure;
+}
+
 void cq_event(struct cq *cq)
 {
     struct wordlock *lock = notify_lock(cq);
+    bool completed;
 
+    cq->events++;
     wordlock_lock(lock);
     cq->armed = ARM_NONE;
+    completed = complete_by_event_locked(cq);
+    cq->armed_for = NULL;
     wordlock_unlock(lock);
-    run(cq, true);
+    if (!completed)
+        run(cq, true);
 }
 
 /* ---- the safety poll: an event that the kernel lost for want of memory (tunable, off by default) ---- */

@@ -143,6 +143,7 @@ static inline void prepare_locked(struct queue *sq, void *context, ND2_REQUEST_T
     slot->type = type;
     slot->spare = key;
     if (flags & ND_OP_FLAG_SILENT_SUCCESS) {
+        cq_unsure(sq->cq);
         wr->wr_id |= WR_ID_SILENT;
         slot->seq ^= SLOT_SILENT;
         /* Without a completion now and then the device's and our ring would fill up; and of those of windows the end is to

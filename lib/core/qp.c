@@ -269,6 +269,8 @@ NTSTATUS qp_create(const struct qp_config *config, struct qp **out)
     describe(qp, config);
     if (!make_slots(qp))
         goto err_free;
+    if (qp->iwarp)
+        cq_unsure(qp->rq.cq); /* a failed attempt flushes receives, which is not to be seen */
     status = cq_attach(qp->sq.cq, &qp->sq, true);
     if (status != ND_SUCCESS)
         goto err_slots;

@@ -72,6 +72,8 @@ int qp_reset(struct qp *qp)
     error = EBUSY;
     if (__atomic_load_n(&qp->err, __ATOMIC_ACQUIRE) && !qp->drained)
         goto unlock;
+    cq_unsure(qp->sq.cq);
+    cq_unsure(qp->rq.cq);
     error = post_errno(ibv_modify_qp(qp->verbs, &attr, IBV_QP_STATE));
     if (error) {
         log_info("ibv_modify_qp of QP %u to RESET: %s", qp->number, strerror(error));

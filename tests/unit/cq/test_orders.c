@@ -30,6 +30,7 @@ enum step {
     SENT,     /* a send completes */
     POLL,     /* one result is taken */
     LOOP,
+    CANCEL, /* of all requests */
     STEPS,
     /* Within the next request: */
     EARLY = STEPS, /* a receive completes just before the arm */
@@ -49,6 +50,7 @@ struct asked {
     struct notify notify;
     uint32_t type;
     int came, done; /* done: INT_MAX while it pends */
+    bool canceled;
 };
 
 static struct entry entries[MAX_STEPS];
@@ -77,7 +79,9 @@ static void note_done(void)
 {
     for (unsigned i = 0; i < n_asked; i++) {
         if (asked[i].done == NEVER && !rig_pending(&asked[i].notify)) {
-            ok_status((HRESULT)asked[i].notify.ov.Internal, ND_SUCCESS);
+            asked[i].canceled = (HRESULT)asked[i].notify.ov.Internal == ND_CANCELED;
+            if (!asked[i].canceled)
+                ok_status((HRESULT)asked[i].notify.ov.Internal, ND_SUCCESS);
             asked[i].done = now;
         }
     }
@@ -111,6 +115,7 @@ static void play(enum step step)
                                                           : ND_CQ_NOTIFY_ERRORS;
         asked[n_asked].came = now;
         asked[n_asked].done = NEVER;
+        asked[n_asked].canceled = false;
         n_asked++;
         rig_notify(cq, asked[n_asked - 1].type, &asked[n_asked - 1].notify);
         break;
@@ -123,6 +128,9 @@ static void play(enum step step)
         break;
     case LOOP:
         rig_run();
+        break;
+    case CANCEL:
+        cq_cancel_notifies(cq, ND_CANCELED);
         break;
     case EARLY:
         fake_on(FAKE_ibv_req_notify_cq, come_inside, NULL);
@@ -145,7 +153,8 @@ static bool fits(const struct entry *entry, const struct asked *request, int at)
     for (unsigned i = 0; request->type == ND_CQ_NOTIFY_SOLICITED && i < n_asked; i++) {
         const struct asked *any = &asked[i];
 
-        if (any->type == ND_CQ_NOTIFY_ANY && any->came <= at && any->done >= at && entry->taken >= any->came)
+        if (any->type == ND_CQ_NOTIFY_ANY && !any->canceled && any->came <= at && any->done >= at &&
+            entry->taken >= any->came)
             return true;
     }
     return false;
@@ -161,7 +170,7 @@ static void check_nothing_lost(void)
         if (asked[i].done != NEVER)
             continue;
         for (unsigned k = 0; k < n_asked; k++) {
-            if (asked[k].done < asked[i].came && asked[k].done > last_event)
+            if (!asked[k].canceled && asked[k].done < asked[i].came && asked[k].done > last_event)
                 last_event = asked[k].done;
         }
         for (unsigned k = 0; k < n_entries; k++)
@@ -174,7 +183,7 @@ static void check_nothing_lost(void)
 static bool fits_event(const struct entry *entry, int at)
 {
     for (unsigned i = 0; i < n_asked; i++) {
-        if (asked[i].done == at && fits(entry, &asked[i], at))
+        if (asked[i].done == at && !asked[i].canceled && fits(entry, &asked[i], at))
             return true;
     }
     return false;
@@ -187,7 +196,7 @@ static bool explained(int at, unsigned used)
 
     for (; at <= now; at++) {
         for (unsigned i = 0; i < n_asked; i++)
-            event |= asked[i].done == at;
+            event |= asked[i].done == at && !asked[i].canceled;
         if (event)
             break;
     }
@@ -211,6 +220,8 @@ static void check_one_event_each(void)
 static void check_together(void)
 {
     for (unsigned i = 0; i < n_asked; i++) {
+        if (asked[i].canceled)
+            continue;
         if (asked[i].type == ND_CQ_NOTIFY_ERRORS)
             ok_msg(asked[i].done == NEVER, "%s: ERRORS completed", trace);
         for (unsigned k = 0; k < n_asked; k++) {
@@ -223,7 +234,7 @@ static void check_together(void)
 
 static void play_order(unsigned code, unsigned length, unsigned kinds)
 {
-    static const char names[] = "ASERsplxy";
+    static const char names[] = "ASERsplcxy";
 
     n_entries = n_asked = 0;
     cq = rig_cq(adapter, 16);
