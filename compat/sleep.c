@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gate.h"
 #include "wordlock.h"
 
 #define NS_PER_S  1000000000ull
@@ -111,4 +112,26 @@ void wordlock_wake(struct wordlock *lock)
 {
     __atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
     futex_wake(&lock->word, 1);
+}
+
+void gate_lock_slow(struct gate *gate)
+{
+    for (int i = 0; i < LOCK_SPINS; i++) {
+        if (gate_trylock(gate))
+            return;
+        cpu_relax();
+    }
+    /* As above. A thread that fails to pass meanwhile makes the wait end at once. */
+    while (__atomic_exchange_n(&gate->word, GATE_SLEEPERS, __ATOMIC_ACQUIRE) >= 0) {
+        step_point();
+        futex_wait(SLEEP_LOCK, (uint32_t *)&gate->word, GATE_SLEEPERS, SLEEP_FOREVER);
+    }
+}
+
+/* Those who came and did not sleep have left the word a little above 0, or sleepers' mark a little off. */
+void gate_leave(struct gate *gate, int32_t state)
+{
+    step_point();
+    if (__atomic_exchange_n(&gate->word, state, __ATOMIC_RELEASE) >= GATE_SLEEPERS / 2)
+        futex_wake((uint32_t *)&gate->word, 1);
 }
