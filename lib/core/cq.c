@@ -80,9 +80,9 @@ uint32_t cq_peek(struct cq *cq)
     uint32_t count;
 
     cq_collect(cq, false);
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     count = cq_count_locked(cq);
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     return count;
 }
 
@@ -101,6 +101,7 @@ NTSTATUS cq_create(struct adapter *adapter, uint32_t depth, uint16_t group, uint
     if (posix_memalign((void **)&cq, CACHE_LINE, sizeof(*cq)) != 0)
         return ND_NO_MEMORY;
     memset(cq, 0, sizeof(*cq));
+    gate_init(&cq->lock);
     cq->refs = 1;
     cq->depth = depth;
     cq->adapter = adapter;
@@ -207,9 +208,9 @@ static bool grow_stash(struct cq *cq, uint64_t more)
     uint32_t size, count;
 
 retry:
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     count = cq->stash_count;
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     if (count + more <= cq->stash_size)
         return true;
     if (count + more > UINT32_MAX / 4)
@@ -222,10 +223,10 @@ retry:
         free(made);
         return false;
     }
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     /* Internal polls may have added some while the memory was fetched. */
     if (unlikely(cq->stash_count > count)) {
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
         free(made);
         free(details);
         goto retry;
@@ -244,7 +245,7 @@ retry:
     cq->details = details;
     cq->stash_size = size;
     cq->stash_head = 0;
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     free(old);
     free(old_details);
     return true;
@@ -276,9 +277,9 @@ static int grow_device(struct cq *cq, uint32_t entries)
     log_info("ibv_resize_cq to %u entries on %s: %s", entries, device->name, strerror(error));
     if (error == ENOMEM && device->soft) {
         /* The provider of rxe has lost its mapping of the queue if it was the mmap that failed, and would crash. */
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         cq->slow |= CQ_GONE;
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
         log_warn("a completion queue of %s cannot be used any more", device->name);
         cq_die(cq, ND_INTERNAL_ERROR);
     }
@@ -370,7 +371,7 @@ static bool grow_numbers(struct cq *cq)
     made = calloc(size, sizeof(*made));
     if (!made)
         return false;
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     old = cq->numbers;
     for (uint32_t i = 0; old && i <= cq->numbers_mask; i++) {
         struct queue *queue = old[i], *next;
@@ -385,7 +386,7 @@ static bool grow_numbers(struct cq *cq)
     }
     cq->numbers = made;
     cq->numbers_mask = size - 1;
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     free(old);
     return true;
 }
@@ -409,9 +410,9 @@ NTSTATUS cq_number_add(struct cq *cq, struct queue *queue, uint32_t number)
 {
     struct queue *other, **bucket;
 
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     other = cq_find_number_locked(cq, number);
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     if (other)
         cq_collect(cq, true);
     pthread_mutex_lock(&cq->control);
@@ -419,7 +420,7 @@ NTSTATUS cq_number_add(struct cq *cq, struct queue *queue, uint32_t number)
         pthread_mutex_unlock(&cq->control);
         return ND_NO_MEMORY;
     }
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     take_number_locked(cq, cq_find_number_locked(cq, number));
     take_number_locked(cq, queue);
     queue->number = number;
@@ -428,7 +429,7 @@ NTSTATUS cq_number_add(struct cq *cq, struct queue *queue, uint32_t number)
     bucket = bucket_of(cq->numbers, cq->numbers_mask, number);
     queue->number_next = *bucket;
     *bucket = queue;
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     pthread_mutex_unlock(&cq->control);
     return ND_SUCCESS;
 }
@@ -436,9 +437,9 @@ NTSTATUS cq_number_add(struct cq *cq, struct queue *queue, uint32_t number)
 void cq_number_del(struct cq *cq, struct queue *queue)
 {
     pthread_mutex_lock(&cq->control);
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     take_number_locked(cq, queue);
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     pthread_mutex_unlock(&cq->control);
 }
 
@@ -451,13 +452,13 @@ static uint32_t count_up_to(struct cq *cq, uint32_t enough)
     uint32_t count, want, polled;
 
     do {
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         count = cq_count_locked(cq);
         want = count < enough ? enough - count : 0;
         want = want < CQ_BATCH ? want : CQ_BATCH;
         polled = want ? cq_pull_locked(cq, want) : 0;
         count = cq_count_locked(cq);
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
     } while (want && polled == want);
     return count;
 }
@@ -490,9 +491,9 @@ NTSTATUS cq_resize(struct cq *cq, uint32_t depth)
         status = ND_NOT_SUPPORTED;
     }
     if (status == ND_SUCCESS) {
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         cq->depth = depth;
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
     }
 unlock:
     pthread_mutex_unlock(&cq->control);

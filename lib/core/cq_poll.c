@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cq_priv.h"
+#include "cq_take.h"
 
 #include <string.h>
 
@@ -8,14 +8,6 @@
 #include "qp.h"
 #include "srq_priv.h"
 #include "status.h"
-
-#if UINTPTR_MAX == UINT64_MAX
-/* Context and type of a result are one 16-byte copy from the slot; the word behind the type is padding. */
-_Static_assert(offsetof(struct slot, type) == offsetof(struct slot, context) + 8, "slot tail");
-_Static_assert(offsetof(ND2_RESULT, RequestType) == offsetof(ND2_RESULT, RequestContext) + 8, "result tail");
-_Static_assert(sizeof(struct slot) == 32 && sizeof(ND2_RESULT) == 32, "sizes");
-#define RESULT_TAIL 16
-#endif
 
 static inline bool is_alert(const ND2_RESULT *result)
 {
@@ -320,16 +312,6 @@ static __attribute__((noinline)) int convert_one_locked(struct cq *cq, const str
     return 1;
 }
 
-static inline void copy_tail(ND2_RESULT *result, const struct slot *slot)
-{
-#ifdef RESULT_TAIL
-    memcpy(&result->RequestContext, &slot->context, RESULT_TAIL);
-#else
-    result->RequestContext = slot->context;
-    result->RequestType = (ND2_REQUEST_TYPE)slot->type;
-#endif
-}
-
 /* Runs of successes of one queue, in order, take two compares and a few stores each; whatever else there is (failures,
  * silent ones, gaps) goes the long way. wc[count].wr_id must be 0: no slot, so a run ends there too.
  * Returns the end of the results. */
@@ -424,18 +406,20 @@ static uint32_t take_device_locked(struct cq *cq, ND2_RESULT *results, uint32_t 
 }
 
 /* Stash, then requests that wait in their slots, then the device: the order of each queue's results. */
-static __attribute__((noinline)) uint32_t get_slow(struct cq *cq, ND2_RESULT *results, uint32_t n)
+uint32_t cq_take_slow(struct cq *cq, ND2_RESULT *results, uint32_t n)
 {
     uint32_t filled = 0, slow;
     bool more;
 
+    /* The lock all the same: gate_pass. */
     if (!results)
-        return 0;
+        n = 0;
     do {
-        uint32_t want = lower(CQ_BATCH, n - filled), got;
+        uint32_t want = lower(CQ_BATCH, n - filled), got = 0;
 
-        wordlock_lock(&cq->lock);
-        got = take_stash_locked(cq, results + filled, want);
+        cq_lock(cq);
+        if (cq->slow & CQ_STASH)
+            got = take_stash_locked(cq, results + filled, want);
         if (!got)
             got = take_ready_locked(cq, results + filled, want);
         if (!got)
@@ -444,7 +428,7 @@ static __attribute__((noinline)) uint32_t get_slow(struct cq *cq, ND2_RESULT *re
         if (!got && want)
             got = take_device_locked(cq, results + filled, want, &more);
         slow = cq->slow;
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
         filled += got;
     } while (more && filled < n);
     if (slow & CQ_REPORTS)
@@ -452,62 +436,37 @@ static __attribute__((noinline)) uint32_t get_slow(struct cq *cq, ND2_RESULT *re
     return filled;
 }
 
-/* What cq_get_results keeps while it polls; in one place, so that an empty poll saves no registers for it. */
-struct taking {
-    struct ibv_wc wc[CQ_BATCH + 1];
-    struct wanted {
-        ND2_RESULT *results;
-        uint32_t n; /* at most CQ_BATCH */
-        uint32_t polled;
-    } wanted;
-};
-
-/* CQ lock held, released here. Given the address of a part that the caller had no use for before it polled: one that it had
- * would sit in a saved register meanwhile. */
-static __attribute__((noinline)) uint32_t deliver(struct cq *cq, struct wanted *wanted, uint32_t polled)
+uint32_t cq_deliver(struct wanted *wanted, uint32_t polled)
 {
     struct taking *taking = (struct taking *)((char *)wanted - offsetof(struct taking, wanted));
+    struct cq *cq = wanted->cq;
     uint32_t got = 0, slow;
 
-    wanted->polled = polled;
     taking->wc[polled].wr_id = 0;
     if (likely(wanted->results != NULL))
         got = (uint32_t)(convert_all_locked(cq, taking->wc, polled, wanted->results) - OPAQUE(wanted)->results);
     else
         stash_locked(cq, taking->wc, polled);
     slow = cq->slow;
-    wordlock_unlock(&cq->lock);
-    if (likely(got == wanted->polled && !slow))
+    if (likely(!slow))
+        gate_unlock(&cq->lock, GATE_OPEN);
+    else
+        gate_unlock(&cq->lock, GATE_SHUT);
+    if (likely(got == polled && !slow))
         return got;
     /* Fewer than asked tells the application that nothing is left: silent ones look again. */
-    if (!slow && (wanted->polled < wanted->n || got == wanted->n))
+    if (!slow && (polled < wanted->n || got == wanted->n))
         return got;
-    return wanted->results ? got + get_slow(cq, wanted->results + got, wanted->n - got) : 0;
+    return wanted->results ? got + cq_take_slow(cq, wanted->results + got, wanted->n - got) : 0;
 }
 
-/* The same for a single completion, which is what a ping-pong sees. */
-static inline uint32_t deliver_one(struct cq *cq, struct taking *taking)
+uint32_t cq_leave(struct cq *cq, uint32_t got)
 {
-    const struct ibv_wc *wc = taking->wc;
-    const struct slot *slot = slot_from_wr_id(wc->wr_id);
-    struct queue *queue = slot->queue;
-    ND2_RESULT *result = taking->wanted.results;
-    uint32_t tail = queue->tail;
-
-    /* A request that was given up on has no such position any more. */
-    if (unlikely(slot->seq != tail || wc->status != IBV_WC_SUCCESS || !result))
-        return deliver(cq, &taking->wanted, 1);
-    result->Status = ND_SUCCESS;
-    result->BytesTransferred = slot->type == Nd2RequestTypeReceive ? wc->byte_len : slot->length;
-    result->QueuePairContext = queue->context;
-    copy_tail(result, slot);
-    __atomic_store_n(&queue->tail, tail + 1, __ATOMIC_RELEASE);
-    wordlock_unlock(&cq->lock);
-    return OPAQUE(1u);
+    gate_leave(&cq->lock, GATE_OPEN);
+    return got;
 }
 
-/* More than one batch. */
-static __attribute__((noinline)) uint32_t get_many(struct cq *cq, ND2_RESULT *results, uint32_t n)
+uint32_t cq_take_many(struct cq *cq, ND2_RESULT *results, uint32_t n)
 {
     uint32_t got = 0, more;
 
@@ -518,45 +477,9 @@ static __attribute__((noinline)) uint32_t get_many(struct cq *cq, ND2_RESULT *re
     return got;
 }
 
-/* CQ lock held, released here; nothing but the device has results. */
-static inline uint32_t get_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
-{
-    struct taking taking;
-    int polled;
-
-    taking.wanted.results = results;
-    taking.wanted.n = n;
-    polled = ibv_poll_cq(cq->verbs, (int)n, taking.wc);
-    if (polled == 1)
-        return deliver_one(cq, &taking);
-    if (polled > 0)
-        return deliver(cq, &taking.wanted, (uint32_t)polled);
-    wordlock_unlock(&cq->lock);
-    return OPAQUE(0u);
-}
-
-/* CQ lock held, released here. The first call after a Notify was completed finds that nobody waits any more, and that the
- * result which was told of, if it was left to the device, is about to be taken (note_taken_locked). */
-static __attribute__((noinline)) uint32_t get_slow_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
-{
-    if (!(cq->slow & ~(uint32_t)(CQ_WAITING | CQ_OWED)) && !__atomic_load_n(&cq->waiting, __ATOMIC_ACQUIRE) &&
-        results && n) {
-        cq->slow = 0;
-        return get_locked(cq, results, n);
-    }
-    wordlock_unlock(&cq->lock);
-    return get_slow(cq, results, n);
-}
-
 uint32_t cq_get_results(struct cq *cq, ND2_RESULT *results, uint32_t n)
 {
-    if (unlikely(n > CQ_BATCH))
-        return get_many(cq, results, n);
-    if (unlikely(!wordlock_trylock(&cq->lock)))
-        return get_slow(cq, results, n);
-    if (unlikely(cq->slow))
-        return get_slow_locked(cq, results, n);
-    return get_locked(cq, results, n);
+    return cq_take(cq, results, n);
 }
 
 /* ---- the same with details: always the general way ---- */
@@ -610,13 +533,13 @@ uint32_t cq_get_completions(struct cq *cq, struct cq_completion *completions, ui
     do {
         uint32_t want = lower(CQ_BATCH, n - filled), got;
 
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         got = take_detailed_locked(cq, completions + filled, want);
         more = got != 0;
         if (!got && want)
             got = take_device_detailed_locked(cq, completions + filled, want, &more);
         slow = cq->slow;
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
         filled += got;
     } while (more && filled < n);
     if (slow & CQ_REPORTS)
@@ -651,11 +574,11 @@ bool cq_pull(struct cq *cq)
 {
     uint32_t count, polled = 0;
 
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     count = cq_count_locked(cq);
     if (count < cq->depth)
         polled = cq_pull_locked(cq, lower(CQ_BATCH, cq->depth - count));
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     return polled != 0;
 }
 
@@ -669,22 +592,22 @@ bool cq_collect(struct cq *cq, bool drain)
     while (polled && left) {
         uint32_t room, want;
 
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         if (drain)
             room = cq_stash_room_locked(cq);
         else
             room = cq->depth - lower(cq->depth, cq_count_locked(cq));
         if (drain && room < CQ_BATCH) {
-            wordlock_unlock(&cq->lock);
+            cq_unlock(cq);
             /* Only an application that posts on and on without taking its results comes here. */
             if (!cq_grow(cq, CQ_BATCH))
                 log_warn("no memory for the results of a completion queue");
-            wordlock_lock(&cq->lock);
+            cq_lock(cq);
             room = CQ_BATCH;
         }
         want = lower(CQ_BATCH, lower(left, room));
         polled = want ? cq_pull_locked(cq, want) : 0;
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
         left -= polled;
         all = want != 0;
     }
@@ -700,12 +623,12 @@ void cq_report(struct cq *cq)
 
     list_init(&failed);
     list_init(&unbound);
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     list_splice_tail(&failed, &cq->failed);
     list_splice_tail(&unbound, &cq->unbound);
     reports = cq->slow & CQ_REPORTS;
     cq->slow &= ~(uint32_t)CQ_REPORTS;
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     mw_report(&unbound);
     while ((node = list_pop(&failed)) != NULL)
         qp_report_error(qp_from_failed_link(node));

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "cq.h"
+#include "gate.h"
 #include "list.h"
 #include "wordlock.h"
 
@@ -26,6 +27,18 @@
         __asm__("" : "+r"(opaque_));         \
         opaque_;                             \
     })
+
+/* Whether a value is 0, untold to the compiler: where it knows, it makes the 0 that it has in a register already. */
+#if defined(__GCC_ASM_FLAG_OUTPUTS__) && (defined(__x86_64__) || defined(__i386__))
+#define IS_ZERO(value)                                        \
+    __extension__({                                           \
+        bool zero_;                                           \
+        __asm__("test %1, %1" : "=@ccz"(zero_) : "r"(value)); \
+        zero_;                                                \
+    })
+#else
+#define IS_ZERO(value) (!(value))
+#endif
 
 #define CACHE_LINE 64
 #define CQ_BATCH   16
@@ -145,7 +158,7 @@ struct cq_share {
 
 struct cq {
     /* CQ lock */
-    struct wordlock lock;
+    struct gate lock; /* shut while `slow` is not 0 */
     uint32_t slow;
     struct ibv_cq *verbs; /* set once */
     ND2_RESULT *stash;
@@ -196,6 +209,17 @@ static inline void cq_unsure(struct cq *cq)
 {
     if (unlikely(!__atomic_load_n(&cq->unsure, __ATOMIC_RELAXED)))
         __atomic_store_n(&cq->unsure, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The CQ lock. What is in `slow` changes only under it. */
+static inline void cq_lock(struct cq *cq)
+{
+    gate_lock(&cq->lock);
+}
+
+static inline void cq_unlock(struct cq *cq)
+{
+    gate_unlock(&cq->lock, cq->slow ? GATE_SHUT : GATE_OPEN);
 }
 
 /* --- cq.c --- */

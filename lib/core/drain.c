@@ -141,7 +141,7 @@ static void queue_flushed(struct queue *queue, bool lost)
         uint32_t tail;
 
         queue->flushed = 1;
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         tail = queue->tail;
         if (lost && tail != queue->closed_at) {
             queue->kind = QUEUE_LOST;
@@ -150,7 +150,7 @@ static void queue_flushed(struct queue *queue, bool lost)
                 queue->slots[i & queue->mask].seq = i ^ SLOT_SILENT;
         }
         cq_ready_locked(cq, queue, queue->head - tail);
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
     }
     wordlock_unlock(&queue->lock);
 }
@@ -163,12 +163,12 @@ static bool forgive_silent(struct queue *queue)
     bool all;
 
     wordlock_lock(&queue->lock);
-    wordlock_lock(&queue->cq->lock);
+    cq_lock(queue->cq);
     while (!queue->flushed && queue->tail != queue->closed_at &&
            queue->slots[queue->tail & queue->mask].seq == (queue->tail ^ SLOT_SILENT))
         __atomic_store_n(&queue->tail, queue->tail + 1, __ATOMIC_RELEASE);
     all = queue->flushed || queue->tail == queue->closed_at;
-    wordlock_unlock(&queue->cq->lock);
+    cq_unlock(queue->cq);
     wordlock_unlock(&queue->lock);
     return all;
 }
@@ -235,21 +235,21 @@ void queue_retire(struct queue *queue)
         forgive_silent(queue);
     wordlock_lock(&queue->lock);
     queue->flushed = 1;
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     cq_unready_locked(cq, queue);
     left = queue->head - queue->tail;
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     wordlock_unlock(&queue->lock);
     /* Reserved long ago, unless other queue pairs overdrew. */
     if (!cq_grow(cq, left))
         log_warn("no memory for the results of a queue pair");
     while (left) {
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         for (uint32_t i = 0; left && i < CQ_BATCH; i++, left--) {
             cq_push_slot_locked(cq, queue, &queue->slots[queue->tail & queue->mask], ND_CANCELED);
             __atomic_store_n(&queue->tail, queue->tail + 1, __ATOMIC_RELEASE);
         }
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
     }
 }
 

@@ -302,14 +302,14 @@ static void drop_revoked(struct mw *mw)
     wordlock_unlock(&adapter->mw_lock);
     if (!cq)
         return;
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     linked = list_linked(&mw->revoked_link);
     if (linked)
         cq_unrevoked_locked(cq, &mw->revoked_link);
     wordlock_lock(&adapter->mw_lock);
     mw->waiting_in = NULL;
     wordlock_unlock(&adapter->mw_lock);
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     if (linked)
         cq_unref(cq);
     cq_unref(cq);

@@ -108,9 +108,9 @@ static void watch(struct qp *qp)
 
     if (__atomic_load_n(&qp->watched, __ATOMIC_ACQUIRE))
         return;
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     cq->slow |= CQ_WINDOWS;
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     __atomic_store_n(&qp->watched, 1, __ATOMIC_RELEASE);
 }
 

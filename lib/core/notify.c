@@ -142,13 +142,13 @@ static void look_for(struct cq *cq, uint32_t count)
     uint32_t have, want, polled, reports;
 
     do {
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         have = cq_count_locked(cq);
         want = have < count ? count - have : 0;
         want = want < CQ_BATCH ? want : CQ_BATCH;
         polled = want ? cq_pull_locked(cq, want) : 0;
         reports = cq->slow & CQ_REPORTS;
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
     } while (want && polled == want);
     if (unlikely(reports))
         cq_report(cq);
@@ -163,7 +163,7 @@ static bool look(struct cq *cq, bool any)
 
     do {
         polled = want = 0;
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         news = cq_news_locked(cq, any);
         if (!news) {
             count = cq_count_locked(cq);
@@ -176,7 +176,7 @@ static bool look(struct cq *cq, bool any)
             news = cq_news_locked(cq, any);
         }
         reports = cq->slow & CQ_REPORTS;
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
     } while (!news && want && polled == want);
     if (unlikely(reports))
         cq_report(cq);
@@ -192,7 +192,7 @@ static bool decide(struct cq *cq, bool event, bool full)
     uint32_t count;
 
     wordlock_lock(lock);
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     count = cq_count_locked(cq);
     list_for_each (node, &cq->notifies) {
         uint32_t tag = request_of(node)->tag;
@@ -212,7 +212,7 @@ static bool decide(struct cq *cq, bool event, bool full)
         cq_tell_locked(cq, false);
         alert = true;
     }
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     list_for_each_safe (node, &cq->notifies) {
         uint32_t tag = request_of(node)->tag, type = TAG_TYPE(tag);
         bool enough = type == NOTIFY_BATCH && TAG_COUNT(tag) <= count;
@@ -302,7 +302,7 @@ static enum outcome run_one(struct cq *cq, bool event, enum cq_arm *need)
     any = type == ND_CQ_NOTIFY_ANY;
     if (request->link.next != &cq->notifies || (!any && type != ND_CQ_NOTIFY_SOLICITED))
         goto unlock;
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     news = cq_news_locked(cq, any);
     if (!news) {
         count = cq_count_locked(cq);
@@ -311,7 +311,7 @@ static enum outcome run_one(struct cq *cq, bool event, enum cq_arm *need)
         want = want < CQ_BATCH ? want : CQ_BATCH;
         want = want < room ? want : room;
         if (!want || cq_pull_locked(cq, want) == want || (cq->slow & CQ_REPORTS)) {
-            wordlock_unlock(&cq->lock);
+            cq_unlock(cq);
             goto unlock;
         }
         news = cq_news_locked(cq, any);
@@ -320,7 +320,7 @@ static enum outcome run_one(struct cq *cq, bool event, enum cq_arm *need)
     consumed = cq->consumed;
     if (news)
         cq_tell_locked(cq, any);
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     outcome = RUN_DONE;
     if (news || (event && request->tag - TAG_MARK(taken) != type)) {
         complete_locked(cq, request, ND_SUCCESS);
@@ -389,11 +389,11 @@ static bool complete_by_event_locked(struct cq *cq)
 
     if (!request || cq->rearmed || cq->notifies.next != &request->link || request->link.next != &cq->notifies)
         return false;
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     sure = cq->slow == CQ_WAITING && cq->consumed == cq->armed_at && !__atomic_load_n(&cq->unsure, __ATOMIC_SEQ_CST);
     if (sure)
         cq->slow |= CQ_OWED;
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     if (sure)
         complete_locked(cq, request, ND_SUCCESS);
     return sure;
@@ -510,13 +510,13 @@ static bool enlist(struct cq *cq, struct request *request, uint32_t type, uint32
     request->tag = type;
     if (type != ND_CQ_NOTIFY_ERRORS) {
         __atomic_add_fetch(&cq->waiting, 1, __ATOMIC_RELEASE);
-        wordlock_lock(&cq->lock);
+        cq_lock(cq);
         cq->slow |= CQ_WAITING;
         if (type == NOTIFY_BATCH)
             request->tag += TAG_MARK(count);
         else
             request->tag += TAG_MARK(type == ND_CQ_NOTIFY_ANY ? cq->taken : cq->taken_alerts);
-        wordlock_unlock(&cq->lock);
+        cq_unlock(cq);
     }
     wordlock_lock(lock);
     alive = !cq->dead;

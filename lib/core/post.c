@@ -63,9 +63,9 @@ static HRESULT keep_locked(struct queue *queue, void *context, ND2_REQUEST_TYPE 
     slot->spare = 0;
     queue->head++;
     if (queue->flushed) {
-        wordlock_lock(&queue->cq->lock);
+        cq_lock(queue->cq);
         cq_ready_locked(queue->cq, queue, 1);
-        wordlock_unlock(&queue->cq->lock);
+        cq_unlock(queue->cq);
     }
     return ND_SUCCESS;
 }

@@ -47,11 +47,11 @@ static void reset_queue(struct queue *queue)
     struct cq *cq = queue->cq;
 
     wordlock_lock(&queue->lock);
-    wordlock_lock(&cq->lock);
+    cq_lock(cq);
     cq_unready_locked(cq, queue);
     __atomic_store_n(&queue->tail, queue->head, __ATOMIC_RELEASE);
     queue->kind = queue == &queue->qp->rq ? QUEUE_RECEIVES : QUEUE_SENDS;
-    wordlock_unlock(&cq->lock);
+    cq_unlock(cq);
     queue->limit = queue->head + queue->depth;
     queue->silent = 0;
     queue->closed = queue->flushed = 0;

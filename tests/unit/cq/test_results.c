@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/cq_priv.h"
 #include "rig.h"
 
 SETUP
@@ -240,6 +241,49 @@ TEST(GetResults__failing_poll)
     fake_fail(FAKE_ibv_poll_cq, 1, EIO);
     ok_no_result(cq);
     ok_no_result(cq);
+    cq_unref(cq);
+    rig_close(adapter);
+}
+
+/* Whether polls may go straight to the device is told by the lock, and only while nothing is set aside. Polls that can take
+ * nothing change nothing about it. */
+TEST(GetResults__goes_straight_when_nothing_is_set_aside)
+{
+    struct adapter *adapter = rig_open(RIG_IB);
+    struct cq *cq = rig_cq(adapter, 8);
+    struct qp *qp = rig_qp(adapter, cq, cq, 4);
+    struct notify notify;
+    ND2_RESULT result;
+
+    ok_int(cq->lock.word, ==, GATE_OPEN);
+    ok_status(rig_recv(qp, 1), ND_SUCCESS);
+    ok_status(rig_recv(qp, 2), ND_SUCCESS);
+    fake_qp_complete(qp_verbs(qp), FAKE_RECV, 2, IBV_WC_SUCCESS, 0);
+    ok_uint(cq_get_results(cq, &result, 0), ==, 0);
+    ok_int(cq->lock.word, ==, GATE_OPEN);
+    /* It looks at the device, and what it finds waits in the stash. */
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &notify);
+    ok(!rig_pending(&notify));
+    for (int i = 0; i < 3; i++) {
+        ok_uint(cq_get_results(cq, NULL, 4), ==, 0);
+        ok_uint(cq_get_results(cq, &result, 0), ==, 0);
+        ok_int(cq->lock.word, <, GATE_SHUT / 2);
+    }
+    ok_result(cq, Receive, 1, ND_SUCCESS);
+    ok_result(cq, Receive, 2, ND_SUCCESS);
+    ok_no_result(cq);
+    ok_int(cq->lock.word, ==, GATE_OPEN);
+    ok_no_result(cq);
+    ok_int(cq->lock.word, ==, GATE_OPEN);
+    /* Not under a Notify: what is taken counts for it. */
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &notify);
+    ok(rig_pending(&notify));
+    ok_no_result(cq);
+    ok_int(cq->lock.word, <, GATE_SHUT / 2);
+    cq_cancel_notifies(cq, ND_CANCELED);
+    ok_no_result(cq);
+    ok_int(cq->lock.word, ==, GATE_OPEN);
+    rig_drop(qp);
     cq_unref(cq);
     rig_close(adapter);
 }
