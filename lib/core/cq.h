@@ -12,6 +12,12 @@
 /* Completion queue with a stash of ready results in front of the device's CQ (design.md section 4). */
 struct cq;
 
+/* Room for the object of a front, at the start of every CQ: a pointer to the one is a pointer to the other, so GetResults needs
+ * no load to come from its interface to the CQ. It lives as long as the CQ; core does not touch it. */
+struct cq_front {
+    void *words[3];
+};
+
 /* Set in a forked child once a CQ or SRQ was made: the data path of the fronts reads it instead of calling engine_dead(). */
 extern uint32_t cq_forked __attribute__((visibility("hidden")));
 void cq_watch_forks(void);

@@ -157,6 +157,8 @@ struct cq_share {
 };
 
 struct cq {
+    struct cq_front front; /* beside what its GetResults needs of the CQ */
+
     /* CQ lock */
     struct gate lock; /* shut while `slow` is not 0 */
     uint32_t slow;

@@ -247,7 +247,7 @@ static struct cq *own_cq(const struct nd2_adapter *object, IUnknown *unknown)
 {
     struct nd2_cq *cq = unsafe_impl_from_IND2CompletionQueue(unknown);
 
-    return cq && cq_adapter(cq->cq) == object->adapter ? cq->cq : NULL;
+    return cq && cq_adapter(nd2_cq_core(cq)) == object->adapter ? nd2_cq_core(cq) : NULL;
 }
 
 static HRESULT STDMETHODCALLTYPE nd2_adapter_CreateQueuePair(IND2Adapter *iface, REFIID iid, IUnknown *recv_cq,

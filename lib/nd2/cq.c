@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <pthread.h>
-#include <stdlib.h>
 
+#include "core/cq_take.h"
 #include "nd2/nd2.h"
 
 /* Source: ndspi-v2.md section 6, ndspi.md 5.7. */
@@ -9,6 +9,14 @@
 static struct nd2_cq *impl_from_IND2CompletionQueue(IND2CompletionQueue *iface)
 {
     return (struct nd2_cq *)iface;
+}
+
+_Static_assert(sizeof(struct nd2_cq) <= sizeof(struct cq_front) && offsetof(struct cq, front) == 0,
+               "one pointer for both");
+
+static struct cq *core_from_IND2CompletionQueue(IND2CompletionQueue *iface)
+{
+    return nd2_cq_core(impl_from_IND2CompletionQueue(iface));
 }
 
 /* IUnknown */
@@ -35,10 +43,9 @@ static ULONG STDMETHODCALLTYPE nd2_cq_Release(IND2CompletionQueue *iface)
 
     log_trace("%p: %u", (void *)iface, (unsigned)count);
     if (count == 0 && !nd2_dead()) {
-        cq_cancel_notifies(object->cq, ND_CANCELED);
-        cq_unref(object->cq);
+        cq_cancel_notifies(nd2_cq_core(object), ND_CANCELED);
         file_unref(object->file);
-        free(object);
+        cq_unref(nd2_cq_core(object));
         nd2_object_gone();
     }
     return count;
@@ -51,7 +58,7 @@ static HRESULT STDMETHODCALLTYPE nd2_cq_CancelOverlappedRequests(IND2CompletionQ
     log_trace("%p", (void *)iface);
     if (nd2_dead())
         return ND_DEVICE_REMOVED;
-    cq_cancel_notifies(impl_from_IND2CompletionQueue(iface)->cq, ND_CANCELED);
+    cq_cancel_notifies(core_from_IND2CompletionQueue(iface), ND_CANCELED);
     return ND_SUCCESS;
 }
 
@@ -69,7 +76,7 @@ static HRESULT STDMETHODCALLTYPE nd2_cq_GetNotifyAffinity(IND2CompletionQueue *i
                                                           KAFFINITY *affinity)
 {
     log_trace("%p", (void *)iface);
-    return nd2_notify_affinity(cq_adapter(impl_from_IND2CompletionQueue(iface)->cq), group, affinity);
+    return nd2_notify_affinity(cq_adapter(core_from_IND2CompletionQueue(iface)), group, affinity);
 }
 
 static HRESULT STDMETHODCALLTYPE nd2_cq_Resize(IND2CompletionQueue *iface, ULONG depth)
@@ -77,7 +84,7 @@ static HRESULT STDMETHODCALLTYPE nd2_cq_Resize(IND2CompletionQueue *iface, ULONG
     log_trace("%p: %u", (void *)iface, (unsigned)depth);
     if (nd2_dead())
         return ND_DEVICE_REMOVED;
-    return cq_resize(impl_from_IND2CompletionQueue(iface)->cq, depth);
+    return cq_resize(core_from_IND2CompletionQueue(iface), depth);
 }
 
 static HRESULT STDMETHODCALLTYPE nd2_cq_Notify(IND2CompletionQueue *iface, ULONG type, OVERLAPPED *overlapped)
@@ -87,12 +94,12 @@ static HRESULT STDMETHODCALLTYPE nd2_cq_Notify(IND2CompletionQueue *iface, ULONG
     log_trace("%p: %u %p", (void *)iface, (unsigned)type, (void *)overlapped);
     if (nd2_dead())
         return ND_DEVICE_REMOVED;
-    return cq_notify(object->cq, type, object->file, overlapped);
+    return cq_notify(nd2_cq_core(object), type, object->file, overlapped);
 }
 
 static ULONG STDMETHODCALLTYPE nd2_cq_GetResults(IND2CompletionQueue *iface, ND2_RESULT results[], ULONG count)
 {
-    return cq_get_results(impl_from_IND2CompletionQueue(iface)->cq, results, count);
+    return cq_take(core_from_IND2CompletionQueue(iface), results, count);
 }
 
 static IND2CompletionQueueVtbl nd2_cq_vtbl = {
@@ -132,17 +139,15 @@ HRESULT nd2_cq_create(struct adapter *adapter, struct file *file, uint32_t depth
                       IND2CompletionQueue **out)
 {
     static pthread_once_t forks = PTHREAD_ONCE_INIT;
-    struct nd2_cq *object = calloc(1, sizeof(*object));
+    struct nd2_cq *object;
+    struct cq *cq;
     NTSTATUS status;
 
-    if (!object)
-        return ND_NO_MEMORY;
     pthread_once(&forks, watch_forks);
-    status = cq_create(adapter, depth, group, affinity, &object->cq);
-    if (status != ND_SUCCESS) {
-        free(object);
+    status = cq_create(adapter, depth, group, affinity, &cq);
+    if (status != ND_SUCCESS)
         return status;
-    }
+    object = (struct nd2_cq *)cq;
     object->IND2CompletionQueue_iface.lpVtbl = &nd2_cq_vtbl;
     object->refcount = 1;
     object->file = file_ref(file);

@@ -46,12 +46,17 @@ struct nd2_mw {
     struct mw *mw;
 };
 
+/* In the memory of its core object (struct cq_front), which ends with the last core reference. */
 struct nd2_cq {
     IND2CompletionQueue IND2CompletionQueue_iface;
     uint32_t refcount;
-    struct cq *cq;
     struct file *file;
 };
+
+static inline struct cq *nd2_cq_core(struct nd2_cq *object)
+{
+    return (struct cq *)object;
+}
 
 struct nd2_srq {
     IND2SharedReceiveQueue IND2SharedReceiveQueue_iface;

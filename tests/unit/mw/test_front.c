@@ -23,7 +23,7 @@ static void make(void)
     memset(&pair, 0, sizeof(pair));
     pair.adapter = rig_open(RIG_IB);
     ok_status(nd2_cq_create(pair.adapter, rig_file, 16, 0, 0, &cq), ND_SUCCESS);
-    core = unsafe_impl_from_IND2CompletionQueue((IUnknown *)cq)->cq;
+    core = nd2_cq_core(unsafe_impl_from_IND2CompletionQueue((IUnknown *)cq));
     config = rig_config(pair.adapter, core, core, 4);
     ok_status(nd2_qp_create(&config, &qp), ND_SUCCESS);
     ok_status(nd2_mr_create(pair.adapter, rig_file, &mr), ND_SUCCESS);

@@ -15,14 +15,18 @@ static struct adapter *adapter;
 static IND2CompletionQueue *cq;
 static IND2QueuePair *qp;
 
+static struct cq *core_cq(void)
+{
+    return nd2_cq_core(unsafe_impl_from_IND2CompletionQueue((IUnknown *)cq));
+}
+
 static void make(void)
 {
     struct qp_config config;
 
     adapter = rig_open(RIG_IB);
     ok_status(nd2_cq_create(adapter, rig_file, 16, 0, 0, &cq), ND_SUCCESS);
-    config = rig_config(adapter, unsafe_impl_from_IND2CompletionQueue((IUnknown *)cq)->cq,
-                        unsafe_impl_from_IND2CompletionQueue((IUnknown *)cq)->cq, 4);
+    config = rig_config(adapter, core_cq(), core_cq(), 4);
     ok_status(nd2_qp_create(&config, &qp), ND_SUCCESS);
 }
 
@@ -209,8 +213,7 @@ TEST(front__no_memory)
     ok_status(nd2_cq_create(adapter, rig_file, 16, 0, 0, &other), ND_NO_MEMORY);
     fake_alloc_fail(2);
     ok_status(nd2_cq_create(adapter, rig_file, 16, 0, 0, &other), ND_NO_MEMORY);
-    config = rig_config(adapter, unsafe_impl_from_IND2CompletionQueue((IUnknown *)cq)->cq,
-                        unsafe_impl_from_IND2CompletionQueue((IUnknown *)cq)->cq, 4);
+    config = rig_config(adapter, core_cq(), core_cq(), 4);
     fake_alloc_fail(1);
     ok_status(nd2_qp_create(&config, &pair), ND_NO_MEMORY);
     fake_alloc_fail(2);
