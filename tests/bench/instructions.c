@@ -91,20 +91,7 @@ static KEEP int stub_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 
 /* ---- The work ---- */
 
-/* The least that an interface with a lock can cost: a method found by a table, an object behind it, a lock that one
- * compare-and-swap takes and one subtraction frees, the poll. No stash, no Notify, no results. */
-struct least {
-    const struct least_table {
-        uint32_t (*poll)(struct least *least, struct ibv_wc *wc, uint32_t n);
-    } * table;
-    struct least_core {
-        uint32_t lock;
-        struct ibv_cq *cq;
-    } * core;
-};
-
 struct work {
-    struct least least;
     IND2QueuePair *nd_qp;
     IND2CompletionQueue *nd_cq;
     ND2_SGE nd_sge;
@@ -341,34 +328,6 @@ static KEEP void nd_port_pair(struct work *w)
     }
 }
 
-static KEEP uint32_t least_poll(struct least_core *core, struct ibv_wc *wc, uint32_t n)
-{
-    uint32_t free_word = 0;
-    int got;
-
-    if (!__atomic_compare_exchange_n(&core->lock, &free_word, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        abort();
-    got = ibv_poll_cq(core->cq, (int)n, wc);
-    if (__atomic_sub_fetch(&core->lock, 1, __ATOMIC_RELEASE) != 0)
-        abort();
-    return got > 0 ? (uint32_t)got : 0;
-}
-
-static KEEP uint32_t least_method(struct least *least, struct ibv_wc *wc, uint32_t n)
-{
-    return least_poll(least->core, wc, n);
-}
-
-static const struct least_table least_table = { least_method };
-
-static KEEP void nd_least_empty(struct work *w)
-{
-    struct ibv_wc wc;
-
-    for (int i = 0; i < BATCH; i++)
-        check("no completion", w->least.table->poll(&w->least, &wc, 1) == 0 ? S_OK : E_FAIL);
-}
-
 typedef void (*loop)(struct work *w);
 
 static void both(struct work *w, loop nd, loop raw, loop nd_poll, loop raw_poll)
@@ -414,7 +373,6 @@ int main(void)
 {
     static uint8_t memory[4096];
     static struct side server, client;
-    static struct least_core least_core;
     static struct work w;
     struct sockaddr_in address = { .sin_family = AF_INET };
     ULONG length = sizeof(address);
@@ -484,9 +442,6 @@ int main(void)
     check("ndverbs_engine_fd", ndverbs_engine_fd(&fd));
     for (int i = 0; i < ROUNDS; i++)
         raw_wait(&w);
-    least_core.cq = w.cq;
-    w.least = (struct least){ &least_table, &least_core };
-    both(&w, NULL, NULL, nd_least_empty, nd_least_empty);
     fprintf(stderr, "calls per loop: %d\n", ROUNDS * BATCH);
     /* The provider is not one that could take the objects apart. */
     _Exit(0);
