@@ -396,7 +396,7 @@ static uint32_t take_device_locked(struct cq *cq, ND2_RESULT *results, uint32_t 
     got = (uint32_t)(convert_all_locked(cq, wc, polled, results) - results);
     if (cq->slow & CQ_WINDOWS)
         mw_look_locked(cq, wc, polled);
-    *more = polled == n || (cq->slow & (CQ_STASH | CQ_READY | CQ_REVOKED));
+    *more = polled == n || (cq->slow & CQ_KEPT);
     if (cq->slow & (CQ_WAITING | CQ_OWED)) {
         for (uint32_t i = 0; i < got; i++)
             alerts += is_alert(&results[i]);
@@ -405,7 +405,18 @@ static uint32_t take_device_locked(struct cq *cq, ND2_RESULT *results, uint32_t 
     return got;
 }
 
-/* Stash, then requests that wait in their slots, then the device: the order of each queue's results. */
+/* What there is without a poll; before the device's, and the stash first: the order of each queue's results. */
+static inline uint32_t take_kept_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    uint32_t got = take_stash_locked(cq, results, n);
+
+    if (!got)
+        got = take_ready_locked(cq, results, n);
+    if (!got)
+        got = take_revoked_locked(cq, results, n);
+    return got;
+}
+
 uint32_t cq_take_slow(struct cq *cq, ND2_RESULT *results, uint32_t n)
 {
     uint32_t filled = 0, slow;
@@ -418,12 +429,8 @@ uint32_t cq_take_slow(struct cq *cq, ND2_RESULT *results, uint32_t n)
         uint32_t want = lower(CQ_BATCH, n - filled), got = 0;
 
         cq_lock(cq);
-        if (cq->slow & CQ_STASH)
-            got = take_stash_locked(cq, results + filled, want);
-        if (!got)
-            got = take_ready_locked(cq, results + filled, want);
-        if (!got)
-            got = take_revoked_locked(cq, results + filled, want);
+        if (cq->slow & CQ_KEPT)
+            got = take_kept_locked(cq, results + filled, want);
         more = got != 0;
         if (!got && want)
             got = take_device_locked(cq, results + filled, want, &more);

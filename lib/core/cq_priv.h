@@ -145,6 +145,7 @@ enum {
     CQ_LOW = 1 << 9,     /* an SRQ ran low that a Notify waits for */
     CQ_OWED = 1 << 10,   /* a Notify was completed by the device's event alone: the next result has been told of */
 };
+#define CQ_KEPT    (CQ_STASH | CQ_READY | CQ_REVOKED)             /* results that need no poll */
 #define CQ_REPORTS (CQ_FAILED | CQ_SPILLED | CQ_UNBOUND | CQ_LOW) /* what cq_report is to be called for */
 
 /* An SRQ whose receives may complete on a CQ. */
