@@ -417,18 +417,14 @@ static inline uint32_t take_kept_locked(struct cq *cq, ND2_RESULT *results, uint
     return got;
 }
 
-uint32_t cq_take_slow(struct cq *cq, ND2_RESULT *results, uint32_t n)
+static uint32_t take_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
 {
     uint32_t filled = 0, slow;
     bool more;
 
-    /* The lock all the same: gate_pass. */
-    if (!results)
-        n = 0;
-    do {
+    for (;;) {
         uint32_t want = lower(CQ_BATCH, n - filled), got = 0;
 
-        cq_lock(cq);
         if (cq->slow & CQ_KEPT)
             got = take_kept_locked(cq, results + filled, want);
         more = got != 0;
@@ -437,10 +433,26 @@ uint32_t cq_take_slow(struct cq *cq, ND2_RESULT *results, uint32_t n)
         slow = cq->slow;
         cq_unlock(cq);
         filled += got;
-    } while (more && filled < n);
+        if (!more || filled >= n)
+            break;
+        cq_lock(cq);
+    }
     if (slow & CQ_REPORTS)
         cq_report(cq);
     return filled;
+}
+
+/* The first call after a Notify was completed finds that nobody waits any more, and that the result which was told of, if it
+ * was left to the device, is about to be taken: from there on nothing is set aside. */
+uint32_t cq_take_slow(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    cq_lock(cq); /* without results too: gate_pass */
+    if (results && n && !(cq->slow & ~(uint32_t)(CQ_WAITING | CQ_OWED)) &&
+        !__atomic_load_n(&cq->waiting, __ATOMIC_ACQUIRE)) {
+        cq->slow = 0;
+        return cq_take_locked(cq, results, n);
+    }
+    return take_locked(cq, results, results ? n : 0);
 }
 
 uint32_t cq_deliver(struct wanted *wanted, uint32_t polled)

@@ -74,16 +74,12 @@ static inline uint32_t deliver_one(struct taking *taking)
     return gate_free(&cq->lock, GATE_OPEN) ? 1 : cq_leave(cq, 1);
 }
 
-/* cq_get_results. */
-static inline __attribute__((always_inline)) uint32_t cq_take(struct cq *cq, ND2_RESULT *results, uint32_t n)
+/* CQ lock held, released here; nothing is set aside. */
+static inline __attribute__((always_inline)) uint32_t cq_take_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
 {
     struct taking taking;
     int polled;
 
-    if (unlikely(n > CQ_BATCH))
-        return cq_take_many(cq, results, n);
-    if (unlikely(!gate_pass(&cq->lock)))
-        return cq_take_slow(cq, results, n);
     taking.wanted.cq = cq;
     taking.wanted.results = results;
     taking.wanted.n = n;
@@ -96,6 +92,16 @@ static inline __attribute__((always_inline)) uint32_t cq_take(struct cq *cq, ND2
     if (unlikely(polled < 1))
         return cq_leave(cq, 0);
     return cq_deliver(&taking.wanted, (uint32_t)polled);
+}
+
+/* cq_get_results. */
+static inline __attribute__((always_inline)) uint32_t cq_take(struct cq *cq, ND2_RESULT *results, uint32_t n)
+{
+    if (unlikely(n > CQ_BATCH))
+        return cq_take_many(cq, results, n);
+    if (unlikely(!gate_pass(&cq->lock)))
+        return cq_take_slow(cq, results, n);
+    return cq_take_locked(cq, results, n);
 }
 
 #endif
