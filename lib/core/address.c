@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -110,46 +111,114 @@ NTSTATUS address_import(const struct sockaddr *address, size_t length, union add
     return ND_SUCCESS;
 }
 
-/* Connecting a datagram socket sends nothing: it is the kernel's route look-up and choice of source address. */
+static NTSTATUS route_status(int error)
+{
+    switch (error) {
+    case 0:
+        return ND_SUCCESS;
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case EADDRNOTAVAIL:
+        return ND_NETWORK_UNREACHABLE;
+    case EINVAL:
+    case EAFNOSUPPORT:
+    case EACCES: /* a broadcast address */
+        return ND_INVALID_ADDRESS;
+    default:
+        return ND_UNSUCCESSFUL;
+    }
+}
+
+static int route_socket(int family)
+{
+    int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), error = errno;
+
+    if (fd < 0)
+        log_warn("socket: %s", strerror(error));
+    errno = error;
+    return fd;
+}
+
+static NTSTATUS no_socket(void)
+{
+    return errno == EAFNOSUPPORT ? ND_NETWORK_UNREACHABLE : ND_UNSUCCESSFUL;
+}
+
+/* Connecting a datagram socket sends nothing: it is the kernel's route look-up and choice of source address. 0 or errno. */
+static int route_look_up(int fd, const struct sockaddr *remote)
+{
+    union address to;
+    char text[64];
+    int error;
+
+    memcpy(&to, remote, address_length(remote));
+    if (address_port(&to.sa) == 0)
+        address_set_port(&to.sa, 9);
+    if (connect(fd, &to.sa, (socklen_t)address_length(&to.sa)) == 0)
+        return 0;
+    error = errno;
+    log_info("no route to %s: %s", address_text(remote, text, sizeof(text)), strerror(error));
+    return error;
+}
+
 NTSTATUS address_route(const struct sockaddr *remote, union address *local)
 {
     socklen_t length = sizeof(*local);
     union address to;
     NTSTATUS status;
-    char text[64];
-    int fd;
+    int fd, error;
 
     status = address_import(remote, remote ? address_length(remote) : 0, &to);
     if (status != ND_SUCCESS)
         return status;
-    fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        log_warn("socket: %s", strerror(errno));
-        return errno == EAFNOSUPPORT ? ND_NETWORK_UNREACHABLE : ND_UNSUCCESSFUL;
-    }
-    if (address_port(&to.sa) == 0)
-        address_set_port(&to.sa, 9);
+    fd = route_socket(to.sa.sa_family);
+    if (fd < 0)
+        return no_socket();
     memset(local, 0, sizeof(*local));
-    if (connect(fd, &to.sa, (socklen_t)address_length(&to.sa)) < 0 || getsockname(fd, &local->sa, &length) < 0) {
-        switch (errno) {
-        case ENETUNREACH:
-        case EHOSTUNREACH:
-        case ENETDOWN:
-        case EADDRNOTAVAIL:
-            status = ND_NETWORK_UNREACHABLE;
-            break;
-        case EINVAL:
-        case EAFNOSUPPORT:
-        case EACCES: /* a broadcast address */
-            status = ND_INVALID_ADDRESS;
-            break;
-        default:
-            status = ND_UNSUCCESSFUL;
-        }
-        log_info("no route to %s: %s", address_text(remote, text, sizeof(text)), strerror(errno));
-    } else {
+    error = route_look_up(fd, &to.sa);
+    if (!error && getsockname(fd, &local->sa, &length) < 0)
+        error = errno;
+    if (!error)
         address_set_port(&local->sa, 0);
-    }
     close(fd);
+    return route_status(error);
+}
+
+/* A socket is dear to make, so one of each family stays. Between two look-ups it is unconnected, since the source address, or
+ * the interface, of the last one would narrow the next one. */
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static int kept[2] = { -1, -1 };
+
+void address_prepare(void)
+{
+    static bool prepared;
+
+    pthread_mutex_lock(&kept_lock);
+    for (int i = 0; i < 2 && !prepared; i++)
+        kept[i] = socket(i ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    prepared = true;
+    pthread_mutex_unlock(&kept_lock);
+}
+
+NTSTATUS address_reachable(const union address *remote)
+{
+    const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
+    int *fd = &kept[remote->sa.sa_family == AF_INET6];
+    NTSTATUS status;
+
+    pthread_mutex_lock(&kept_lock);
+    if (*fd < 0)
+        *fd = route_socket(remote->sa.sa_family);
+    if (*fd < 0) {
+        status = no_socket();
+    } else {
+        status = route_status(route_look_up(*fd, &remote->sa));
+        if (connect(*fd, &nowhere, sizeof(nowhere)) != 0) {
+            close(*fd);
+            *fd = -1;
+        }
+    }
+    pthread_mutex_unlock(&kept_lock);
     return status;
 }

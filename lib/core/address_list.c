@@ -389,6 +389,7 @@ static struct address_list *get(bool aged)
     }
     pthread_mutex_lock(&build_lock);
     netlink_open();
+    address_prepare();
     netlink_drain();
     seen = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
     pthread_mutex_lock(&list_lock);

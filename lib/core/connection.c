@@ -188,7 +188,7 @@ NTSTATUS connection_connect(struct connection *conn, struct qp *qp, const union 
                             uint32_t outbound, const void *data, size_t length)
 {
     const struct adapter_limits *limits = &conn->adapter->limits;
-    union address target = *dest, source;
+    union address target = *dest;
     NTSTATUS status;
     int error;
 
@@ -196,7 +196,7 @@ NTSTATUS connection_connect(struct connection *conn, struct qp *qp, const union 
         return STATUS_BAD_NETWORK_NAME;
     map_loopback(conn, &target);
     /* A bound id takes a destination without a route for one on its own link and waits for it in vain. */
-    if (address_route(&target.sa, &source) == ND_NETWORK_UNREACHABLE)
+    if (address_reachable(&target) == ND_NETWORK_UNREACHABLE)
         return ND_NETWORK_UNREACHABLE;
     status = qp ? qp_claim(qp) : ND_SUCCESS;
     if (status != ND_SUCCESS)

@@ -471,6 +471,24 @@ TEST(address_route__statuses)
     ok_status(address_route(&remote.sa, &local), ND_INVALID_ADDRESS);
 }
 
+/* One socket for all of them, and none remembers the one before. */
+TEST(address_reachable__statuses)
+{
+    union address here = parse("10.1.1.200"), there = parse("172.31.1.1"), v6 = parse("fd00:1:1::99");
+    int sockets;
+
+    address_prepare();
+    sockets = fake_open_fds();
+    for (int i = 0; i < 2; i++) {
+        ok_status(address_reachable(&there), ND_NETWORK_UNREACHABLE);
+        ok_status(address_reachable(&here), ND_SUCCESS);
+        ok_status(address_reachable(&v6), ND_SUCCESS);
+    }
+    ok_int(fake_open_fds(), ==, sockets);
+    fake_route_add("172.31.1.1", "10.1.2.1");
+    ok_status(address_reachable(&there), ND_SUCCESS);
+}
+
 TEST(address_list_export__layout)
 {
     struct address_list *list = address_list_get();
