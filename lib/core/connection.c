@@ -345,8 +345,6 @@ NTSTATUS connection_accept(struct connection *conn, struct qp *qp, uint32_t inbo
     }
     conn->inbound = lower(inbound, offered_in);
     conn->outbound = lower(outbound, offered_out);
-    if (!conn->bare)
-        connection_set_ack_timeout(conn->cmid, conn->peer_srq);
     connection_fill_param(conn, &param, data, length);
     if (conn->bare)
         return connection_accept_bare(conn, &param);
