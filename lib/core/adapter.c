@@ -35,7 +35,7 @@ static void anchor_gone(struct cmid *cmid)
     free(adapter);
 }
 
-static NTSTATUS find_port_limits(struct adapter *adapter)
+static NTSTATUS find_port(struct adapter *adapter)
 {
     struct ibv_port_attr port;
     int error = ibv_query_port(adapter->device->verbs, adapter->port, &port);
@@ -44,6 +44,7 @@ static NTSTATUS find_port_limits(struct adapter *adapter)
         log_warn("ibv_query_port of %s port %u: %s", adapter->device->name, adapter->port, strerror(error));
         return status_from_create_errno(error);
     }
+    adapter->ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
     adapter->limits.max_transfer =
         port.max_msg_sz && port.max_msg_sz < MAX_TRANSFER ? port.max_msg_sz : (uint32_t)MAX_TRANSFER;
     return ND_SUCCESS;
@@ -89,7 +90,7 @@ static NTSTATUS open_on(const char *name, uint8_t port, const struct address_ent
     list_init(&adapter->link);
     list_init(&adapter->mrs);
     list_init(&adapter->mws);
-    status = find_port_limits(adapter);
+    status = find_port(adapter);
     if (status != ND_SUCCESS)
         goto err_device;
     adapter->pd = ibv_alloc_pd(device->verbs);

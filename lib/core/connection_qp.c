@@ -62,7 +62,16 @@ static int init_attr(struct rdma_cm_id *id, enum ibv_qp_state state, struct ibv_
     return 0;
 }
 
-static bool move(struct connection *conn, enum ibv_qp_state state)
+/* What the kernel would say with INIT, by the same rule: the peer reads only if the connection messages allow it. */
+static void add_rights(const struct connection *conn, struct ibv_qp_attr *attr, int *mask)
+{
+    attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    if (conn->told_in)
+        attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    *mask |= IBV_QP_ACCESS_FLAGS;
+}
+
+static bool move(struct connection *conn, enum ibv_qp_state state, bool rights)
 {
     struct ibv_qp_attr attr;
     int mask, error;
@@ -70,6 +79,8 @@ static bool move(struct connection *conn, enum ibv_qp_state state)
     if (init_attr(conn->cmid->id, state, &attr, &mask) != 0)
         return false;
     override(conn, &attr, state);
+    if (rights)
+        add_rights(conn, &attr, &mask);
     error = qp_modify(conn->qp, &attr, mask);
     if (error) {
         log_warn("ibv_modify_qp to state %d: %s", state, strerror(error));
@@ -100,10 +111,20 @@ int connection_qp_attr(struct connection *conn, enum ibv_qp_state state, struct 
     return error;
 }
 
+/* Only now are the rights for the peer's reads and writes known, and the partition; the QP has been in INIT since it was made.
+ * Ethernet has one partition, and RTR takes the rights as well, which saves two calls. */
+static bool needs_init(const struct connection *conn)
+{
+    return !conn->adapter->ethernet || conn->cmid->id->port_num != conn->adapter->port ||
+           qp_state(conn->qp) != IBV_QPS_INIT;
+}
+
 bool connection_qp_ready(struct connection *conn)
 {
-    /* INIT again: only now are the rights for the peer's reads and writes known. */
-    return move(conn, IBV_QPS_INIT) && move(conn, IBV_QPS_RTR) && move(conn, IBV_QPS_RTS);
+    bool init = needs_init(conn);
+
+    return (!init || move(conn, IBV_QPS_INIT, false)) && move(conn, IBV_QPS_RTR, !init) &&
+           move(conn, IBV_QPS_RTS, false);
 }
 
 bool connection_qp_establish(struct connection *conn)

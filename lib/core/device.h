@@ -90,7 +90,8 @@ struct adapter {
     struct list link; /* in device->adapters */
     struct device *device;
     uint8_t port;
-    uint64_t id; /* AdapterId */
+    bool ethernet; /* the port's link */
+    uint64_t id;   /* AdapterId */
     struct ibv_pd *pd;
     struct cmid *anchor; /* scratch id bound to one of its addresses: guarantees a DEVICE_REMOVAL event */
     struct adapter_limits limits;

@@ -340,6 +340,11 @@ struct ibv_qp *qp_verbs(const struct qp *qp)
     return qp->verbs;
 }
 
+enum ibv_qp_state qp_state(struct qp *qp)
+{
+    return qp->verbs ? qp->verbs->state : IBV_QPS_ERR;
+}
+
 NTSTATUS qp_claim(struct qp *qp)
 {
     if (qp->claimed || qp->used)

@@ -61,6 +61,7 @@ TEST(Accept__completes_on_established)
     struct passive p;
     const struct fake_conn_param *sent;
     const struct ibv_qp_attr *attr;
+    int mask;
     ULONG in, out;
 
     passive_reply_out(&p, ib, &nd_policy);
@@ -74,7 +75,9 @@ TEST(Accept__completes_on_established)
     ok_uint(sent->param.rnr_retry_count, ==, tunables()->rnr_retry);
     ok_uint(sent->param.private_data_len, ==, 5);
     ok_mem(sent->data, "world", 5);
-    attr = fake_qp_attr(p.qp->verbs, IBV_QPS_RTR, NULL);
+    attr = fake_qp_attr(p.qp->verbs, IBV_QPS_RTR, &mask);
+    ok(mask & IBV_QP_ACCESS_FLAGS);
+    ok_uint(attr->qp_access_flags, ==, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
     ok_uint(attr->max_dest_rd_atomic, ==, 2);
     ok_uint(attr->min_rnr_timer, ==, tunables()->min_rnr_timer);
     attr = fake_qp_attr(p.qp->verbs, IBV_QPS_RTS, NULL);
@@ -159,17 +162,23 @@ TEST(Accept__disconnect_overtakes_the_rtu)
 TEST(Accept__calls_that_fail)
 {
     static const struct {
+        bool ethernet;
         enum fake_fn fn;
         unsigned nth;
         bool moved;
     } rows[] = {
-        { FAKE_rdma_init_qp_attr, 1, false }, { FAKE_rdma_init_qp_attr, 2, false }, { FAKE_rdma_init_qp_attr, 3, true },
-        { FAKE_ibv_modify_qp, 2, false },     { FAKE_ibv_modify_qp, 3, true },      { FAKE_rdma_accept, 1, true },
+        { false, FAKE_rdma_init_qp_attr, 1, false }, { false, FAKE_rdma_init_qp_attr, 2, false },
+        { false, FAKE_rdma_init_qp_attr, 3, true },  { false, FAKE_ibv_modify_qp, 2, false },
+        { false, FAKE_ibv_modify_qp, 3, true },      { false, FAKE_rdma_accept, 1, true },
+        { true, FAKE_rdma_init_qp_attr, 1, false },  { true, FAKE_rdma_init_qp_attr, 2, true },
+        { true, FAKE_ibv_modify_qp, 1, false },      { true, FAKE_ibv_modify_qp, 2, true },
+        { true, FAKE_rdma_accept, 1, true },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct passive p;
 
+        ib->ethernet = rows[i].ethernet;
         passive_request_in(&p, ib, &nd_policy);
         fake_fail(rows[i].fn, rows[i].nth, EINVAL);
         ok_status(connector_accept(p.c, p.qp, 0, 0, NULL, 0, &p.accept), ND_CONNECTION_ABORTED);

@@ -115,11 +115,11 @@ TEST(CompleteConnect__moves_the_queue_pair)
     int mask;
 
     active_established(&a, ib, &nd_policy);
-    attr = fake_qp_attr(a.qp->verbs, IBV_QPS_INIT, &mask);
-    ok(attr != NULL);
-    ok_uint(attr->qp_access_flags, ==, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+    ok_uint(fake_count(FAKE_ibv_modify_qp), ==, 3); /* the first one when the queue pair was made */
     attr = fake_qp_attr(a.qp->verbs, IBV_QPS_RTR, &mask);
     ok(attr != NULL);
+    ok(mask & IBV_QP_ACCESS_FLAGS);
+    ok_uint(attr->qp_access_flags, ==, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
     ok_uint(attr->max_dest_rd_atomic, ==, 2);
     ok_uint(attr->min_rnr_timer, ==, tunables()->min_rnr_timer);
     attr = fake_qp_attr(a.qp->verbs, IBV_QPS_RTS, &mask);
@@ -131,6 +131,41 @@ TEST(CompleteConnect__moves_the_queue_pair)
     ok_uint(fake_count(FAKE_rdma_establish), ==, 1);
     ok(fake_log_before(FAKE_ibv_modify_qp, FAKE_rdma_establish));
     ok_uint(a.qp->count[RIG_CONNECTED], ==, 1);
+    active_end(&a);
+}
+
+/* The partition is the connection's, which only the kernel knows, and only INIT takes. */
+TEST(CompleteConnect__moves_the_queue_pair_on_InfiniBand)
+{
+    const unsigned all = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    struct active a;
+    const struct ibv_qp_attr *attr;
+    int mask;
+
+    ib->ethernet = false;
+    active_established(&a, ib, &nd_policy);
+    ok_uint(fake_count(FAKE_ibv_modify_qp), ==, 4);
+    attr = fake_qp_attr(a.qp->verbs, IBV_QPS_INIT, &mask);
+    ok(attr != NULL);
+    ok(mask & IBV_QP_PKEY_INDEX);
+    ok_uint(attr->qp_access_flags, ==, all);
+    ok(fake_qp_attr(a.qp->verbs, IBV_QPS_RTR, &mask) != NULL);
+    ok(!(mask & IBV_QP_ACCESS_FLAGS));
+    active_end(&a);
+}
+
+/* The peer has asked for no reads, and the reply says so. */
+TEST(CompleteConnect__no_right_to_read_that_nobody_asked_for)
+{
+    struct active a;
+    struct fake_cm reply = { .event = RDMA_CM_EVENT_CONNECT_RESPONSE, .initiator_depth = 3, .qp_num = 9 };
+
+    active_request_out(&a, ib, &nd_policy);
+    fake_cm_event(rig_id(a.c), &reply);
+    rig_run();
+    ok_status(connector_complete_connect(a.c, &a.complete), ND_PENDING);
+    ok_done(&a.complete, ND_SUCCESS);
+    ok_uint(fake_qp_attr(a.qp->verbs, IBV_QPS_RTR, NULL)->qp_access_flags, ==, IBV_ACCESS_REMOTE_WRITE);
     active_end(&a);
 }
 
@@ -634,18 +669,23 @@ TEST(CompleteConnect__reply_taken_back)
 TEST(CompleteConnect__calls_that_fail)
 {
     static const struct {
+        bool ethernet;
         enum fake_fn fn;
         unsigned nth;
         bool moved; /* the queue pair has left INIT */
     } rows[] = {
-        { FAKE_rdma_init_qp_attr, 1, false }, { FAKE_rdma_init_qp_attr, 2, false }, { FAKE_rdma_init_qp_attr, 3, true },
-        { FAKE_ibv_modify_qp, 1, false },     { FAKE_ibv_modify_qp, 2, false },     { FAKE_ibv_modify_qp, 3, true },
-        { FAKE_rdma_establish, 1, true },
+        { false, FAKE_rdma_init_qp_attr, 1, false }, { false, FAKE_rdma_init_qp_attr, 2, false },
+        { false, FAKE_rdma_init_qp_attr, 3, true },  { false, FAKE_ibv_modify_qp, 1, false },
+        { false, FAKE_ibv_modify_qp, 2, false },     { false, FAKE_ibv_modify_qp, 3, true },
+        { false, FAKE_rdma_establish, 1, true },     { true, FAKE_rdma_init_qp_attr, 1, false },
+        { true, FAKE_rdma_init_qp_attr, 2, true },   { true, FAKE_ibv_modify_qp, 1, false },
+        { true, FAKE_ibv_modify_qp, 2, true },       { true, FAKE_rdma_establish, 1, true },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct active a;
 
+        ib->ethernet = rows[i].ethernet;
         active_reply_in(&a, ib, &nd_policy);
         fake_fail(rows[i].fn, rows[i].nth, EINVAL);
         ok_status(connector_complete_connect(a.c, &a.complete), ND_CONNECTION_ABORTED);
