@@ -316,8 +316,11 @@ static bool overlapped_wait(OVERLAPPED *ov, uint64_t deadline)
     struct object *event = NULL;
     bool done = true;
 
-    if (internal_load(ov) != STATUS_PENDING)
+    if (internal_load(ov) != STATUS_PENDING) {
+        if (deadline != 0)
+            wait_visit();
         return true;
+    }
     if (deadline == 0)
         return false;
     if ((uintptr_t)ov->hEvent & ~(uintptr_t)3)

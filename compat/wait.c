@@ -18,6 +18,8 @@ static pthread_key_t exit_key;
 static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
 static const struct wait_driver *driver;
 
+uint32_t wait_unvisited;
+
 static void waiter_recycle(void *arg)
 {
     struct waiter *waiter = arg;

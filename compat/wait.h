@@ -110,6 +110,16 @@ struct wait_driver {
 };
 void wait_register(const struct wait_driver *driver);
 
+/* Set by core while its background thread has the loop, cleared by a wait that would have driven it and had no need to block,
+ * as that thread was faster. */
+extern uint32_t wait_unvisited;
+
+static inline void wait_visit(void)
+{
+    if (__builtin_expect(__atomic_load_n(&wait_unvisited, __ATOMIC_RELAXED) != 0, 0))
+        __atomic_store_n(&wait_unvisited, 0, __ATOMIC_RELAXED);
+}
+
 static inline bool object_interested(const struct object *object)
 {
     return __atomic_load_n(&object->interest, __ATOMIC_RELAXED) != 0;

@@ -290,6 +290,11 @@ void role_reset(void)
     role.host = role.missed = false;
 }
 
+static bool visited(void)
+{
+    return !__atomic_load_n(&wait_unvisited, __ATOMIC_RELAXED);
+}
+
 static bool host_declared(void)
 {
     return __atomic_load_n(&role.host, __ATOMIC_RELAXED);
@@ -304,30 +309,35 @@ static bool background_take(void)
     if (role.holder == HOLDER_NONE && !role.host) {
         hold_locked(HOLDER_BACKGROUND, NULL);
         __atomic_store_n(&role.background, BACKGROUND_DRIVING, __ATOMIC_RELAXED);
+        __atomic_store_n(&wait_unvisited, 1, __ATOMIC_RELAXED);
         taken = true;
     }
     wordlock_unlock(&role.lock);
     return taken;
 }
 
+/* Until it is told to leave, or a thread has waited that found its result there: on a busy machine this thread is always
+ * faster than one that starts something and then waits for it, and both then meet at every event. When it has left, that
+ * thread drives. */
 static void background_drive(void)
 {
     struct role_exit exit = { 0 };
 
     step(ROLE_TOOK, NULL);
     for (;;) {
-        while (!wanted() && !host_declared()) {
+        while (!wanted() && !host_declared() && !visited()) {
             step(ROLE_RUNS, NULL);
             role.source->run(SLEEP_FOREVER);
             step(ROLE_RAN, NULL);
         }
         wordlock_lock(&role.lock);
-        if (role.want || role.host)
+        if (role.want || role.host || visited())
             break;
         /* The one that wanted it timed out meanwhile. */
         wordlock_unlock(&role.lock);
     }
     pass_on_locked(&exit);
+    __atomic_store_n(&wait_unvisited, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&role.background, role.host ? BACKGROUND_PARKED : BACKGROUND_GUARD, __ATOMIC_RELAXED);
     wordlock_unlock(&role.lock);
     exit_finish(&exit, NULL);

@@ -251,6 +251,32 @@ TEST(background__wakes_from_parked)
     ok_eventually(overlapped_result(&ov, FALSE, NULL) != STATUS_PENDING);
 }
 
+/* A thread that waits finds its result there, since the background thread was faster: it gets the loop, and not only when it
+ * happens to come first one day. */
+TEST(background__gives_way_to_a_wait_that_found_its_result)
+{
+    OVERLAPPED ov[3] = { { 0 } };
+    uint64_t looks = 0;
+
+    for (int i = 0; i < 3; i++) {
+        if (i == 1) {
+            ok_eventually(__atomic_load_n(&wait_unvisited, __ATOMIC_RELAXED) == 1);
+            looks = sleep_counted(SLEEP_LIBRARY);
+        }
+        device_begin(&ov[i]);
+        device_raise();
+        ok_eventually(overlapped_result(&ov[i], FALSE, NULL) != STATUS_PENDING);
+        ok(!pthread_equal(device.ran_by, pthread_self()));
+        if (i == 1) {
+            /* A look without a wait does not count. */
+            ok_uint(__atomic_load_n(&wait_unvisited, __ATOMIC_RELAXED), ==, 1);
+            ok_status(overlapped_result(&ov[1], TRUE, NULL), STATUS_SUCCESS);
+            ok_uint(__atomic_load_n(&wait_unvisited, __ATOMIC_RELAXED), ==, 0);
+        }
+    }
+    ok_eventually(sleep_counted(SLEEP_LIBRARY) > looks); /* now it looks whether others drive */
+}
+
 /* Wake-ups are counted where threads go to sleep again. */
 /* Whether 300 ms can pass in which only the caller goes to sleep. On a busy machine a thread of the library may take long
  * until it first does, so there are several tries; who wakes up again and again spoils them all. */
