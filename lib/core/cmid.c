@@ -227,6 +227,8 @@ static pthread_mutex_t leaving_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list leaving = { &leaving, &leaving };
 static uint64_t leaving_sequence = 1;
 static struct object *left; /* set when one is through; made by the first who waits */
+static struct engine_work hurry_work;
+static bool hurrying; /* it is on the lane */
 
 static void cmid_destroy_run(struct engine_work *work)
 {
@@ -254,9 +256,17 @@ uint64_t cmid_mark(void)
     return mark;
 }
 
+static void hurried(struct engine_work *work)
+{
+    (void)work;
+    pthread_mutex_lock(&leaving_lock);
+    hurrying = false;
+    pthread_mutex_unlock(&leaving_lock);
+}
+
 bool cmid_settle(uint64_t mark)
 {
-    bool done;
+    bool done, hurry;
 
     if (!mark)
         return false;
@@ -265,11 +275,16 @@ bool cmid_settle(uint64_t mark)
         left = event_create(true, false);
     for (;;) {
         done = !left || list_empty(&leaving) || list_entry(leaving.next, struct cmid, link)->sequence >= mark;
+        hurry = !done && !hurrying;
+        hurrying |= hurry;
         if (!done)
             signal_reset(left);
         pthread_mutex_unlock(&leaving_lock);
         if (done)
             return true;
+        /* What could come later comes now. */
+        if (hurry)
+            engine_work(ENGINE_LANE_DESTROY, &hurry_work, hurried);
         /* Others reset the event as well: look again by oneself now and then. */
         signal_wait(left, sleep_deadline(SETTLE_MS));
         pthread_mutex_lock(&leaving_lock);
@@ -289,7 +304,7 @@ void cmid_unpin(struct cmid *cmid)
     cmid->sequence = leaving_sequence++;
     list_add_tail(&leaving, &cmid->link);
     pthread_mutex_unlock(&leaving_lock);
-    engine_work(ENGINE_LANE_DESTROY, &cmid->work, cmid_destroy_run);
+    engine_work(cmid->later ? ENGINE_LANE_LATER : ENGINE_LANE_DESTROY, &cmid->work, cmid_destroy_run);
 }
 
 void cmid_destroy(struct cmid *cmid)
@@ -298,6 +313,12 @@ void cmid_destroy(struct cmid *cmid)
         return; /* the parent's id */
     __atomic_store_n(&cmid->dead, 1, __ATOMIC_RELEASE);
     cmid_unpin(cmid);
+}
+
+void cmid_destroy_later(struct cmid *cmid)
+{
+    cmid->later = true;
+    cmid_destroy(cmid);
 }
 
 static void raw_destroy_run(struct engine_work *work)

@@ -438,6 +438,13 @@ void connection_close(struct connection *conn)
     conn->state = WIRE_OVER;
 }
 
+/* On IB-type the kernel has nothing left to tell the peer; on iWARP the destruction may be what ends it. */
+void connection_part(struct connection *conn)
+{
+    conn->parted = !connection_is_iw(conn) && !conn->timed_out;
+    connection_close(conn);
+}
+
 /* ---- Events ---- */
 
 static bool can_retry(const struct connection *conn, NTSTATUS status)

@@ -122,6 +122,7 @@ struct connection {
     bool retried;                    /* after REJECTED 10 */
     bool data_in;                    /* `data` is the peer's (else what Connect sends) */
     bool timed_out;                  /* our DREQ was not answered */
+    bool parted;                     /* nobody waits for the id to go */
     bool settling;                   /* siw: the reply is in and not passed on yet */
     bool as_given;                   /* limits and retries are the application's, not agreed or ours (WinVerbs) */
     bool once;                       /* a refusal ends it; else it can try again */
@@ -206,6 +207,7 @@ void connection_bare_removed(struct device *device);
 
 /* Ends what is left: the id goes to a worker, WIRE_OVER. The QP reference stays until connection_drop_qp. */
 void connection_close(struct connection *conn);
+void connection_part(struct connection *conn); /* the same, after both sides have said that it is over */
 void connection_drop_qp(struct connection *conn);
 
 /* connection_qp.c: the QP's part. `connection_qp_ready`: INIT to RTS on IB-type; sets qp_moved once the QP has left INIT.

@@ -75,7 +75,9 @@ static NTSTATUS id_create(struct connection *conn, struct cmid **out)
 
 void connection_drop_id(struct connection *conn)
 {
-    if (conn->cmid)
+    if (conn->cmid && conn->parted)
+        cmid_destroy_later(conn->cmid);
+    else if (conn->cmid)
         cmid_destroy(conn->cmid);
     conn->cmid = NULL;
 }

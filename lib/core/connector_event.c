@@ -80,7 +80,10 @@ void connector_settle_locked(struct connector *c)
         connector_finish_all_locked(c, OP_DISCONNECT,
                                     wire->timed_out ? c->policy->disconnect_timeout_status : ND_SUCCESS);
     if (wire->state == WIRE_OVER || (wire->state == WIRE_DREQ_IN && c->answered)) {
-        connection_close(wire);
+        if (c->answered)
+            connection_part(wire);
+        else
+            connection_close(wire);
         connection_drop_qp(wire);
     }
 }

@@ -61,10 +61,13 @@ void engine_timer_start(struct engine_timer *timer, uint32_t ms, void (*fire)(st
 void engine_timer_stop(struct engine_timer *timer);
 
 /* Blocking kernel calls. ENGINE_LANE_DESTROY: destroys of ids, context closes; one thread is always kept for them, so
- * submitting cannot fail. ENGINE_LANE_CONNECT: blocking connects, one thread each up to 64, then
- * ND_INSUFFICIENT_RESOURCES. `run` is called on a worker thread (all signals blocked), never on loop. Any thread. */
+ * submitting cannot fail. ENGINE_LANE_LATER: the same lane for what nobody waits for; it may take a few milliseconds to
+ * begin, unless something for ENGINE_LANE_DESTROY comes behind it. ENGINE_LANE_CONNECT: blocking connects, one thread each
+ * up to 64, then ND_INSUFFICIENT_RESOURCES. `run` is called on a worker thread (all signals blocked), never on loop. Any
+ * thread. */
 enum engine_lane {
     ENGINE_LANE_DESTROY,
+    ENGINE_LANE_LATER,
     ENGINE_LANE_CONNECT,
 };
 struct engine_work {

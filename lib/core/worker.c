@@ -12,6 +12,10 @@
 /* Blocking connects at a time: one thread each (design.md section 2). */
 #define CONNECT_THREADS_MAX 64
 
+/* How long the kept thread lets what is not urgent gather, once it has something to do: where connections come and go all the
+ * time, waking it for each of them costs more than what it does. */
+#define LINGER_NS 5000000ull
+
 /* Destroys may block for seconds one by one; a few more threads keep one slow peer from holding up all. */
 #define DESTROY_EXTRA_MAX 7
 
@@ -20,6 +24,7 @@ static struct {
     struct engine_work *first, **last;
     uint32_t posted; /* futex word of idle threads; also changed without a system call */
     uint32_t idle;
+    bool lingers; /* idle, and will look by itself */
     uint32_t extra;
     uint32_t connects;
     bool kept; /* the thread that never ends runs */
@@ -44,15 +49,18 @@ static void *kept_main(void *arg)
 {
     wordlock_lock(&lane.lock);
     for (;;) {
+        bool worked = lane.first != NULL;
         uint32_t posted;
 
         destroys_run_locked();
         posted = __atomic_load_n(&lane.posted, __ATOMIC_RELAXED);
         lane.idle = 1;
+        lane.lingers = worked;
         wordlock_unlock(&lane.lock);
-        futex_wait(SLEEP_LIBRARY, &lane.posted, posted, SLEEP_FOREVER);
+        futex_wait(SLEEP_LIBRARY, &lane.posted, posted, worked ? sleep_now() + LINGER_NS : SLEEP_FOREVER);
         wordlock_lock(&lane.lock);
         lane.idle = 0;
+        lane.lingers = false;
     }
     return arg;
 }
@@ -96,7 +104,7 @@ bool worker_start(void)
     return kept;
 }
 
-static void destroy_submit(struct engine_work *work)
+static void destroy_submit(struct engine_work *work, bool later)
 {
     bool wake, grow;
 
@@ -104,8 +112,9 @@ static void destroy_submit(struct engine_work *work)
     wordlock_lock(&lane.lock);
     *lane.last = work;
     lane.last = &work->next;
-    __atomic_add_fetch(&lane.posted, 1, __ATOMIC_RELAXED);
-    wake = lane.idle;
+    wake = lane.idle && !(later && lane.lingers);
+    if (wake)
+        __atomic_add_fetch(&lane.posted, 1, __ATOMIC_RELAXED);
     grow = !lane.idle && lane.extra < DESTROY_EXTRA_MAX;
     lane.extra += grow;
     wordlock_unlock(&lane.lock);
@@ -124,8 +133,8 @@ NTSTATUS engine_work(enum engine_lane kind, struct engine_work *work, void (*run
     bool full;
 
     work->run = run;
-    if (kind == ENGINE_LANE_DESTROY) {
-        destroy_submit(work);
+    if (kind != ENGINE_LANE_CONNECT) {
+        destroy_submit(work, kind == ENGINE_LANE_LATER);
         return STATUS_SUCCESS;
     }
     wordlock_lock(&lane.lock);

@@ -19,7 +19,8 @@
 
 static struct list ios = { &ios, &ios };
 static struct engine_call *calls, **calls_end = &calls;
-static struct engine_work *works[2], **works_end[2] = { &works[0], &works[1] };
+static struct engine_work *works[3], **works_end[3] = { &works[0], &works[1], &works[2] };
+static unsigned later;
 static struct engine_timer *timers[32];
 static uint64_t deadlines[32], now;
 static bool dead, on_loop, lane_full;
@@ -69,6 +70,10 @@ NTSTATUS engine_work(enum engine_lane lane, struct engine_work *work, void (*run
 {
     if (lane == ENGINE_LANE_CONNECT && lane_full)
         return ND_INSUFFICIENT_RESOURCES;
+    if (lane == ENGINE_LANE_LATER) {
+        later++;
+        lane = ENGINE_LANE_DESTROY;
+    }
     work->run = run;
     work->next = NULL;
     *works_end[lane] = work;
@@ -158,6 +163,11 @@ static unsigned lane_run(enum engine_lane lane)
         count++;
     }
     return count;
+}
+
+unsigned rig_later(void)
+{
+    return later;
 }
 
 unsigned rig_destroys(void)

@@ -26,6 +26,7 @@ void rig_run(void);            /* calls, cm events, destroys, connects and what 
 unsigned rig_calls(void);      /* posted calls only */
 unsigned rig_events(void);     /* everything readable, one event each; how many */
 unsigned rig_destroys(void);   /* destroy lane */
+unsigned rig_later(void);      /* how many of them nobody waited for */
 unsigned rig_connects(void);   /* connect lane */
 void rig_lane_full(bool full); /* the connect lane takes nothing */
 void rig_advance(uint32_t ms); /* the clock of the timers */

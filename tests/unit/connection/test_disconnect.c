@@ -61,6 +61,7 @@ TEST(Disconnect__order)
     ok_done(&a.disconnect, ND_SUCCESS);
     rig_run();
     ok(a.c->wire.cmid == NULL);
+    ok_uint(rig_later(), ==, 1); /* both sides have said all there is: the id need not go at once */
     active_end(&a);
 }
 
@@ -99,6 +100,7 @@ TEST(Disconnect__no_answer)
         { RDMA_CM_EVENT_REJECTED, 4, false },
         { 0, 0, true },
     };
+    unsigned later = 0;
 
     for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
         bool wv = i & 1;
@@ -120,6 +122,9 @@ TEST(Disconnect__no_answer)
         ok_done(&a.notify, ND_SUCCESS);
         ok_done(&a.disconnect, wv && rows[i / 2].timed_out ? ND_TIMEOUT : ND_SUCCESS);
         ok_uint(a.qp->count[RIG_DRAIN], ==, 1);
+        if (rows[i / 2].timed_out)
+            ok_uint(rig_later(), ==, later); /* what is still under way to the peer ends now */
+        later = rig_later();
         active_end(&a);
     }
 }

@@ -661,6 +661,26 @@ TEST(work__destroys_go_on_behind_a_slow_one)
     ok_eventually(__atomic_load_n(&blocked, __ATOMIC_ACQUIRE) == 0);
 }
 
+/* What can wait comes with the next that cannot, or by itself, whether the worker has just worked or has slept for long. */
+TEST(work__later_ones)
+{
+    static struct engine_work work[6];
+
+    for (uint32_t round = 0; round < 20; round++) {
+        for (uint32_t i = 0; i < 6; i++) {
+            bool urgent = i == 0 || i == 3;
+
+            engine_work(urgent ? ENGINE_LANE_DESTROY : ENGINE_LANE_LATER, &work[i], work_count);
+            if (urgent)
+                ok_eventually(__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE) == 6 * round + i + 1);
+        }
+        ok_eventually(__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE) == 6 * round + 6);
+    }
+    Sleep(20);
+    engine_work(ENGINE_LANE_LATER, &work[0], work_count);
+    ok_eventually(__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE) == 121);
+}
+
 /* Threads of ours take no signal of the application's. */
 TEST(threads__block_all_signals)
 {
