@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
@@ -27,7 +30,9 @@ static struct {
     struct ibv_mr *mr;
     uint8_t memory[2 * MESSAGE];
     bool iwarp;
-} side;
+    unsigned int sge; /* of each request */
+    int epoll;        /* -1: sleeps in rdma_get_cm_event itself */
+} side = { .sge = 1, .epoll = -1 };
 
 static void __attribute__((noreturn)) refuse(const char *what, const char *why)
 {
@@ -63,6 +68,33 @@ static struct ibv_context *open_own(const struct ibv_context *like)
     return made("ibv_open_device", verbs);
 }
 
+static void *idle(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
+/* What of the library's price is no work of its own: each variable makes the verbs do one thing as it does. RAWCONNECTIONS_SGE:
+ * room for so many entries in each request (the library: 4); RAWCONNECTIONS_EPOLL=1: sleeps in epoll_wait, then reads the event;
+ * RAWCONNECTIONS_THREADS=1: there is another thread, so that the kernel counts references to descriptors. */
+static void imitate(void)
+{
+    const char *sge = getenv("RAWCONNECTIONS_SGE"), *epoll = getenv("RAWCONNECTIONS_EPOLL");
+    const char *threads = getenv("RAWCONNECTIONS_THREADS");
+    struct epoll_event event = { .events = EPOLLIN };
+    pthread_t thread;
+
+    if (sge)
+        side.sge = (unsigned int)atoi(sge);
+    if (epoll && atoi(epoll)) {
+        side.epoll = epoll_create1(EPOLL_CLOEXEC);
+        check("epoll_ctl", epoll_ctl(side.epoll, EPOLL_CTL_ADD, side.events->fd, &event));
+    }
+    if (threads && atoi(threads))
+        check("pthread_create", pthread_create(&thread, NULL, idle, NULL));
+}
+
 void side_open(const char *address, uint16_t port, bool server)
 {
     struct sockaddr_in local = { .sin_family = AF_INET };
@@ -73,6 +105,7 @@ void side_open(const char *address, uint16_t port, bool server)
     side.address.sin_port = htons(port);
     local.sin_port = htons(server ? port : 0);
     side.events = made("rdma_create_event_channel", rdma_create_event_channel());
+    imitate();
     check("rdma_create_id", rdma_create_id(side.events, &side.id, NULL, RDMA_PS_TCP));
     check("rdma_bind_addr", rdma_bind_addr(side.id, (struct sockaddr *)&local));
     if (!side.id->verbs)
@@ -109,7 +142,7 @@ static void make_qp(struct conn *conn)
         .send_cq = conn->cq,
         .recv_cq = conn->cq,
         .qp_type = IBV_QPT_RC,
-        .cap = { DEPTH, DEPTH, 1, 1, 0 },
+        .cap = { DEPTH, DEPTH, side.sge, side.sge, 0 },
     };
 
     conn->qp = made("ibv_create_qp", ibv_create_qp(side.pd, &init));
@@ -132,8 +165,11 @@ void conn_drop(struct conn *conn)
 static struct rdma_cm_id *event_wait(enum rdma_cm_event_type expected)
 {
     struct rdma_cm_event *event;
+    struct epoll_event ready;
     struct rdma_cm_id *id;
 
+    while (side.epoll >= 0 && epoll_wait(side.epoll, &ready, 1, 60000) != 1)
+        ;
     check("rdma_get_cm_event", rdma_get_cm_event(side.events, &event));
     if (event->event != expected)
         refuse("connection", rdma_event_str(event->event));
