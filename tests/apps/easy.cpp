@@ -241,7 +241,11 @@ private:
             ND2_RESULT results[8];
             ULONG count = queue->GetResults(results, 8);
             if (count == 0) {
-                HRESULT hr = notified.Finish(queue, queue->Notify(ND_CQ_NOTIFY_ANY, &notified.overlapped));
+                HRESULT hr = queue->Notify(ND_CQ_NOTIFY_ANY, &notified.overlapped);
+                if (stop) { // perhaps since the look above, and then Close has cancelled before there was a request
+                    queue->CancelOverlappedRequests();
+                }
+                hr = notified.Finish(queue, hr);
                 if (FAILED(hr) && hr != ND_CANCELED) {
                     std::terminate();
                 }

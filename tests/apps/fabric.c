@@ -173,6 +173,9 @@ static void ep_progress(nd_ep *ep)
 	hr = ep->cq->lpVtbl->Notify(ep->cq, ND_CQ_NOTIFY_ANY, &event->ov);
 	if (FAILED(hr))
 		event_free(event);
+	/* What was to cancel it may have come before there was a request. */
+	if (InterlockedCompareExchange(&ep->state, EP_DOWN, EP_DOWN) == EP_DOWN)
+		ep->cq->lpVtbl->CancelOverlappedRequests(ep->cq);
 	EnterCriticalSection(&ep->lock);
 	while ((n = ep->cq->lpVtbl->GetResults(ep->cq, result, 4)) != 0) {
 		for (i = 0; i < n; i++) {
