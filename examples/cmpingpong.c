@@ -243,12 +243,16 @@ static void link_wait(struct pp_link *link)
 
 static struct peer *watched;
 
-/* Also looks whether the peer is gone: nothing else would tell a polling program. */
+static bool gone; /* of the present connection */
+
+/* Also looks whether the peer is gone: nothing else would tell a polling program. What came before that is looked at once more:
+ * the last message may have come behind the last look. */
 static void link_yield(void)
 {
     sched_yield();
-    if (__atomic_load_n(&watched->mail.count, __ATOMIC_RELAXED))
+    if (gone)
         refuse("the connection is gone", "the peer has ended or disconnected");
+    gone = __atomic_load_n(&watched->mail.count, __ATOMIC_RELAXED) != 0;
 }
 
 static const struct pp_link_ops link_ops = {
@@ -524,6 +528,7 @@ static bool serve(struct peer *peer, iba_cm_id *listener, struct mailbox *mail)
     fflush(stdout);
     prepare(peer, &local.any, address_size(&local));
     answer(peer);
+    gone = false;
     right = pp_server(&peer->link, &peer->session);
     event_expect(&peer->mail, iba_cm_dreq_received); /* the client disconnects when it is done */
     check("send_drep", ifc.CM.send_drep(peer->id, NULL, 0));

@@ -347,14 +347,18 @@ static void raw_wait(struct pp_link *link)
 
 static struct rdma_event_channel *watched;
 
-/* Also looks whether the peer is gone: nothing else would tell a polling program. */
+static bool gone; /* of the present connection */
+
+/* Also looks whether the peer is gone: nothing else would tell a polling program. What came before that is looked at once more:
+ * the last message may have come behind the last look. */
 static void raw_yield(void)
 {
     struct pollfd fd = { watched->fd, POLLIN, 0 };
 
     sched_yield();
-    if (poll(&fd, 1, 0) > 0)
+    if (gone)
         refuse("the connection is gone", "the peer has ended or disconnected");
+    gone = poll(&fd, 1, 0) > 0;
 }
 
 static const struct pp_link_ops raw_ops = {
@@ -454,6 +458,7 @@ static bool serve(struct raw *raw, struct rdma_cm_id *listener)
     check("rdma_accept", rdma_accept(raw->id, &param));
     event_wait(raw, RDMA_CM_EVENT_ESTABLISHED);
     event_done(raw);
+    gone = false;
     right = pp_server(&raw->link, &raw->session);
 
     /* The client disconnects when it is done. */
