@@ -295,6 +295,41 @@ TEST(Notify__completed_by_the_event_alone)
     unmake();
 }
 
+/* Its event is not enough if somebody has taken the completion: the next one is news. */
+TEST(Notify__event_of_an_entry_that_was_taken)
+{
+    struct notify n;
+
+    make(RIG_IB, 8);
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &n);
+    arrive(1);
+    ok_uint(take(4), ==, 1);
+    rig_run();
+    ok_done(&n, ND_SUCCESS);
+    arrive(1);
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &n);
+    ok_done(&n, ND_SUCCESS);
+    unmake();
+}
+
+/* The same if it is in the stash: announced once. */
+TEST(Notify__event_of_an_entry_in_the_stash)
+{
+    struct notify n;
+
+    make(RIG_IB, 8);
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &n);
+    arrive(1);
+    qp_collect(qp);
+    rig_run();
+    ok_done(&n, ND_SUCCESS);
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &n);
+    rig_run();
+    ok_pending(&n);
+    cq_cancel_notifies(cq, ND_CANCELED);
+    unmake();
+}
+
 /* The event of an arm whose request was cancelled, and whose completion was taken, comes to the next request. */
 TEST(Notify__event_of_a_cancelled_request)
 {
