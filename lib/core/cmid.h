@@ -75,8 +75,8 @@ struct cmid *cmid_adopt(struct rdma_cm_id *id, void *owner, void (*event)(struct
 /* Marks it dead (no further events) and destroys the id on the destroy lane, once no pin is left. Returns at once. Any
  * thread, on loop too. Call it once. */
 void cmid_destroy(struct cmid *cmid);
-void cmid_destroy_later(
-    struct cmid *cmid); /* the same; nobody waits for the id to go: it may take a few milliseconds */
+/* The same; nobody waits for the id to go: it may take a few milliseconds. */
+void cmid_destroy_later(struct cmid *cmid);
 void cmid_destroy_raw(struct rdma_cm_id *id);
 
 /* A port is free only when the id that had it is destroyed. `cmid_mark`, before a bind: 0 if no destruction is under way.

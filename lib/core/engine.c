@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "engine_host.h"
-#include "engine_set.h"
+#include "engine_poll.h"
 #include "log.h"
 #include "role.h"
 #include "spin.h"
@@ -81,7 +81,7 @@ static bool kicked(void)
 static void loop_kick(void)
 {
     __atomic_store_n(&posted, 1, __ATOMIC_SEQ_CST);
-    set_kick();
+    poller_kick();
     host_kick();
 }
 
@@ -107,7 +107,7 @@ static void removed_nothing(struct engine_io *io)
 /* The one function by which descriptors go to the set, to libev and to the host. */
 static void io_start(struct engine_io *io)
 {
-    set_watch(io);
+    poller_watch(io);
     ev_io_start(loop, &io->watcher);
     list_add_tail(&watched, &io->watched);
     host_watch(io->fd);
@@ -115,7 +115,7 @@ static void io_start(struct engine_io *io)
 
 static void io_stop(struct engine_io *io)
 {
-    set_unwatch(io);
+    poller_unwatch(io);
     ev_io_stop(loop, &io->watcher);
     list_del(&io->watched);
     host_unwatch(io->fd);
@@ -173,8 +173,8 @@ static void run_posted(void)
 {
     if (!kicked())
         return;
-    __atomic_store_n(&posted, 0,
-                     __ATOMIC_SEQ_CST); /* before the look: what is queued behind it is seen the next time */
+    /* Before the look: what is queued behind it is seen the next time. */
+    __atomic_store_n(&posted, 0, __ATOMIC_SEQ_CST);
     enter();
     io_changes_run_on_loop();
     calls_run_on_loop();
@@ -196,7 +196,7 @@ static void loop_run(uint64_t deadline)
     }
     sleep_count(SLEEP_POLL);
     timer = engine_next_timer();
-    ready = set_sleep(timer < deadline ? timer : deadline, kicked);
+    ready = poller_sleep(timer < deadline ? timer : deadline, kicked);
     if (ready) {
         enter();
         ready->ready(ready);
@@ -228,7 +228,7 @@ static NTSTATUS start_locked(void)
             log_error("ev_loop_new failed: no epoll descriptor or no memory");
             return STATUS_INSUFFICIENT_RESOURCES;
         }
-        if (!set_make()) {
+        if (!poller_make()) {
             log_error("no descriptors for the loop: errno %d", errno);
             ev_loop_destroy(loop);
             loop = NULL;

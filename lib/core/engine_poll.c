@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "engine_set.h"
+#include "engine_poll.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -18,39 +18,39 @@ static struct {
     uint32_t sleeping; /* a thread is, or is about to be, in epoll_wait */
     uint32_t written;  /* `kick` was written to and not read since */
     bool skipped;      /* the last call did not look at the descriptors */
-} set;
+} poller;
 
 static bool add(int fd, struct engine_io *io)
 {
     struct epoll_event event = { .events = EPOLLIN, .data = { .ptr = io } };
 
-    return epoll_ctl(set.epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+    return epoll_ctl(poller.epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-bool set_make(void)
+bool poller_make(void)
 {
-    set.epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (set.epoll < 0)
+    poller.epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (poller.epoll < 0)
         return false;
-    set.kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (set.kick >= 0) {
-        if (add(set.kick, NULL))
+    poller.kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (poller.kick >= 0) {
+        if (add(poller.kick, NULL))
             return true;
-        close(set.kick);
+        close(poller.kick);
     }
-    close(set.epoll);
+    close(poller.epoll);
     return false;
 }
 
-void set_watch(struct engine_io *io)
+void poller_watch(struct engine_io *io)
 {
     if (!add(io->fd, io))
         log_error("epoll_ctl: %s; what comes from descriptor %d is not seen", strerror(errno), io->fd);
 }
 
-void set_unwatch(struct engine_io *io)
+void poller_unwatch(struct engine_io *io)
 {
-    epoll_ctl(set.epoll, EPOLL_CTL_DEL, io->fd, NULL);
+    epoll_ctl(poller.epoll, EPOLL_CTL_DEL, io->fd, NULL);
 }
 
 /* Rounded up: who looks at the clock afterwards finds the time over. */
@@ -72,37 +72,38 @@ static int milliseconds(uint64_t until)
 static void drain_kick(void)
 {
     uint64_t value;
-    ssize_t done = read(set.kick, &value, sizeof(value));
+    ssize_t done = read(poller.kick, &value, sizeof(value));
 
     (void)done;
-    __atomic_store_n(&set.written, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&poller.written, 0, __ATOMIC_SEQ_CST);
 }
 
-struct engine_io *set_sleep(uint64_t until, bool (*kicked)(void))
+struct engine_io *poller_sleep(uint64_t until, bool (*kicked)(void))
 {
     struct epoll_event event = { .events = 0 };
     struct engine_io *ready = NULL;
     bool work;
 
-    __atomic_store_n(&set.sleeping, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&poller.sleeping, 1, __ATOMIC_SEQ_CST);
     work = kicked();
-    set.skipped = work && !set.skipped;
-    if (!set.skipped && epoll_wait(set.epoll, &event, 1, work ? 0 : milliseconds(until)) == 1) {
+    poller.skipped = work && !poller.skipped;
+    if (!poller.skipped && epoll_wait(poller.epoll, &event, 1, work ? 0 : milliseconds(until)) == 1) {
         ready = event.data.ptr;
         if (!ready)
             drain_kick();
     }
-    __atomic_store_n(&set.sleeping, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&poller.sleeping, 0, __ATOMIC_RELAXED);
     return ready;
 }
 
-void set_kick(void)
+void poller_kick(void)
 {
     uint64_t one = 1;
     ssize_t done;
 
-    if (!__atomic_load_n(&set.sleeping, __ATOMIC_SEQ_CST) || __atomic_exchange_n(&set.written, 1, __ATOMIC_SEQ_CST))
+    if (!__atomic_load_n(&poller.sleeping, __ATOMIC_SEQ_CST) ||
+        __atomic_exchange_n(&poller.written, 1, __ATOMIC_SEQ_CST))
         return;
-    done = write(set.kick, &one, sizeof(one));
+    done = write(poller.kick, &one, sizeof(one));
     (void)done;
 }
