@@ -46,6 +46,7 @@ struct pp_options {
 
 /* Reads the command line; prints usage or an error and exits if that is all there is to do. */
 void pp_options_parse(struct pp_options *options, const char *program, bool has_port, int argc, char **argv);
+extern uint32_t pp_spin; /* polls that find nothing before the processor is given away: either side's own */
 const char *pp_op_name(enum pp_op op);
 const char *pp_wait_name(enum pp_wait wait);
 
@@ -124,7 +125,7 @@ struct pp_link_ops {
     unsigned int (*results)(struct pp_link *link, struct pp_result *results, unsigned int n);
     /* Returns when there may be a result; returns at once when the session polls. */
     void (*wait)(struct pp_link *link);
-    /* Lets another process have the processor. */
+    /* Lets another process have the processor; called after every pp_spin polls that found nothing. */
     void (*yield)(void);
 };
 

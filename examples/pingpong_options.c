@@ -8,6 +8,8 @@
 
 #include "pingpong.h"
 
+uint32_t pp_spin = 4096;
+
 const char *pp_op_name(enum pp_op op)
 {
     static const char *const names[] = { "send", "write", "read" };
@@ -33,6 +35,7 @@ static void usage(const char *program, bool has_port, FILE *to)
             "  -b, --bind LOCALADDR   local address (default: the first, or the one towards the server)\n"
             "  -p, --port-number PORT port of the server (default 20886)\n"
             "  -k, --keep             server: go on with the next client\n"
+            "      --spin N           polls without a result before it yields (default 4096)\n"
             "\n"
             "  --send                 messages: Send and Receive (default)\n"
             "  --write                RDMA writes; the peer polls the last byte, or waits for an empty message\n"
@@ -113,19 +116,32 @@ void pp_options_parse(struct pp_options *options, const char *program, bool has_
         OPT_RESULT,
         OPT_JSON,
         OPT_V1,
+        OPT_SPIN,
     };
     static const struct option names[] = {
-        { "server", no_argument, NULL, 's' },        { "connect", required_argument, NULL, 'c' },
-        { "bind", required_argument, NULL, 'b' },    { "port-number", required_argument, NULL, 'p' },
-        { "keep", no_argument, NULL, 'k' },          { "iterations", required_argument, NULL, 'n' },
-        { "warm-up", required_argument, NULL, 'w' }, { "size", required_argument, NULL, 'S' },
-        { "depth", required_argument, NULL, 'q' },   { "inline", required_argument, NULL, 'I' },
-        { "verify", no_argument, NULL, 'V' },        { "help", no_argument, NULL, 'h' },
-        { "send", no_argument, NULL, OPT_SEND },     { "write", no_argument, NULL, OPT_WRITE },
-        { "read", no_argument, NULL, OPT_READ },     { "poll", no_argument, NULL, OPT_POLL },
-        { "event", no_argument, NULL, OPT_EVENT },   { "port", no_argument, NULL, OPT_PORT },
-        { "result", no_argument, NULL, OPT_RESULT }, { "json", no_argument, NULL, OPT_JSON },
-        { "v1", no_argument, NULL, OPT_V1 },         { NULL, 0, NULL, 0 },
+        { "server", no_argument, NULL, 's' },
+        { "connect", required_argument, NULL, 'c' },
+        { "bind", required_argument, NULL, 'b' },
+        { "port-number", required_argument, NULL, 'p' },
+        { "keep", no_argument, NULL, 'k' },
+        { "iterations", required_argument, NULL, 'n' },
+        { "warm-up", required_argument, NULL, 'w' },
+        { "size", required_argument, NULL, 'S' },
+        { "depth", required_argument, NULL, 'q' },
+        { "inline", required_argument, NULL, 'I' },
+        { "verify", no_argument, NULL, 'V' },
+        { "help", no_argument, NULL, 'h' },
+        { "send", no_argument, NULL, OPT_SEND },
+        { "write", no_argument, NULL, OPT_WRITE },
+        { "read", no_argument, NULL, OPT_READ },
+        { "poll", no_argument, NULL, OPT_POLL },
+        { "event", no_argument, NULL, OPT_EVENT },
+        { "port", no_argument, NULL, OPT_PORT },
+        { "result", no_argument, NULL, OPT_RESULT },
+        { "json", no_argument, NULL, OPT_JSON },
+        { "v1", no_argument, NULL, OPT_V1 },
+        { "spin", required_argument, NULL, OPT_SPIN },
+        { NULL, 0, NULL, 0 },
     };
     int option;
 
@@ -206,6 +222,9 @@ void pp_options_parse(struct pp_options *options, const char *program, bool has_
             if (!has_port)
                 bad(options, "not on this interface", "--v1");
             options->v1 = true;
+            break;
+        case OPT_SPIN:
+            pp_spin = number(options, "bad number of polls", optarg, 1, 1u << 30);
             break;
         case 'h':
             usage(program, has_port, stdout);

@@ -270,7 +270,7 @@ static void progress(struct run *run)
         run->idle = 0;
     } else if (run->session->wait != PP_POLL) {
         run->link->ops->wait(run->link);
-    } else if (++run->idle % 4096 == 0) {
+    } else if (++run->idle % pp_spin == 0) {
         /* The peer may need this very processor. */
         run->link->ops->yield();
     }

@@ -16,6 +16,10 @@
 #include <rdma/rdma_cma.h>
 
 #include "examples/pingpong.h"
+#include "rawlayer.h"
+
+/* Polls that find nothing between two looks for the peer. */
+#define LOOK_POLLS 4096
 
 static const char *program = "rawpingpong";
 
@@ -32,7 +36,8 @@ struct raw {
     struct ibv_qp *qp;
     struct ibv_mr *mr;
     uint32_t inline_size;
-    int epoll; /* -1: the program sleeps in ibv_get_cq_event */
+    struct layer *layer; /* NULL: none */
+    int epoll;           /* -1: the program sleeps in ibv_get_cq_event */
     bool iwarp, armed;
 };
 
@@ -179,6 +184,8 @@ static void prepare(struct raw *raw, bool passive)
             break;
     }
     made("ibv_create_qp", raw->qp);
+    if (getenv("RAWPINGPONG_LAYER"))
+        raw->layer = made("memory", layer_new(depth, raw));
     if (passive || raw->iwarp) {
         check("rdma_init_qp_attr", rdma_init_qp_attr(raw->id, &attr, &mask));
     } else {
@@ -242,6 +249,7 @@ static void release(struct raw *raw)
         ibv_destroy_qp(raw->qp);
     if (raw->cq)
         ibv_destroy_cq(raw->cq);
+    layer_free(raw->layer);
     if (raw->epoll >= 0)
         close(raw->epoll);
     if (raw->completions)
@@ -267,7 +275,7 @@ static void post(struct raw *raw, struct ibv_send_wr *wr, size_t offset, uint32_
     wr->send_flags = IBV_SEND_SIGNALED;
     if (length && length <= raw->inline_size && wr->opcode != IBV_WR_RDMA_READ)
         wr->send_flags |= IBV_SEND_INLINE;
-    check("ibv_post_send", ibv_post_send(raw->qp, wr, &bad));
+    check("ibv_post_send", raw->layer ? layer_post_send(raw->layer, raw->qp, wr) : ibv_post_send(raw->qp, wr, &bad));
 }
 
 static void raw_send(struct pp_link *link, uintptr_t context, size_t offset, uint32_t length)
@@ -284,7 +292,7 @@ static void raw_receive(struct pp_link *link, uintptr_t context, size_t offset, 
     /* siw takes no receive without an entry. */
     struct ibv_recv_wr wr = { .wr_id = context, .sg_list = &sge, .num_sge = length || raw->iwarp ? 1 : 0 }, *bad;
 
-    check("ibv_post_recv", ibv_post_recv(raw->qp, &wr, &bad));
+    check("ibv_post_recv", raw->layer ? layer_post_recv(raw->layer, raw->qp, &wr) : ibv_post_recv(raw->qp, &wr, &bad));
 }
 
 static void raw_write(struct pp_link *link, uintptr_t context, size_t offset, uint32_t length, size_t remote)
@@ -307,11 +315,31 @@ static void raw_read(struct pp_link *link, uintptr_t context, size_t offset, uin
     post(raw, &wr, offset, length);
 }
 
+static unsigned int layer_take(struct raw *raw, struct pp_result *out, unsigned int n)
+{
+    struct layer_result results[16];
+    int got = layer_results(raw->layer, raw->cq, results, n);
+
+    if (got < 0)
+        refuse("ibv_poll_cq", "failed");
+    for (int i = 0; i < got; i++) {
+        if (results[i].status != IBV_WC_SUCCESS)
+            refuse("a request", ibv_wc_status_str((enum ibv_wc_status)results[i].status));
+        out[i].context = results[i].context;
+        out[i].bytes = results[i].bytes;
+    }
+    return (unsigned int)got;
+}
+
 static unsigned int raw_results(struct pp_link *link, struct pp_result *out, unsigned int n)
 {
     struct raw *raw = raw_from_link(link);
     struct ibv_wc wc[16];
-    int got = ibv_poll_cq(raw->cq, (int)n, wc);
+    int got;
+
+    if (raw->layer)
+        return layer_take(raw, out, n);
+    got = ibv_poll_cq(raw->cq, (int)n, wc);
 
     if (got < 0)
         refuse("ibv_poll_cq", "failed");
@@ -349,13 +377,18 @@ static struct rdma_event_channel *watched;
 
 static bool gone; /* of the present connection */
 
-/* Also looks whether the peer is gone: nothing else would tell a polling program. What came before that is looked at once more:
- * the last message may have come behind the last look. */
+/* Also looks now and then whether the peer is gone: nothing else would tell a polling program. What came before that is
+ * looked at once more: the last message may have come behind the last look. */
 static void raw_yield(void)
 {
+    static uint32_t idle;
     struct pollfd fd = { watched->fd, POLLIN, 0 };
 
     sched_yield();
+    idle += pp_spin;
+    if (idle < LOOK_POLLS)
+        return;
+    idle = 0;
     if (gone)
         refuse("the connection is gone", "the peer has ended or disconnected");
     gone = poll(&fd, 1, 0) > 0;
