@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "brokenpipe.h"
 #include "error.h"
 #include "sock.h"
 
@@ -24,6 +25,7 @@ int WSAAPI WSAStartup(WORD version, LPWSADATA data)
     data->wHighVersion = MAKEWORD(2, 2);
     snprintf(data->szDescription, sizeof(data->szDescription), "ndverbs sockets");
     snprintf(data->szSystemStatus, sizeof(data->szSystemStatus), "Running");
+    broken_pipe_ignore();
     __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED);
     return 0;
 }

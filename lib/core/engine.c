@@ -6,6 +6,7 @@
 #include <ntstatus.h>
 #include <pthread.h>
 
+#include "brokenpipe.h"
 #include "engine_host.h"
 #include "engine_poll.h"
 #include "log.h"
@@ -240,6 +241,7 @@ static NTSTATUS start_locked(void)
         log_error("pthread_create failed for the worker of destroys");
         return STATUS_INSUFFICIENT_RESOURCES;
     }
+    broken_pipe_ignore();
     role_init(&loop_source);
     if (role_start_background() != STATUS_SUCCESS) {
         log_error("pthread_create failed for the background thread");

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <ntstatus.h>
+#include <signal.h>
 #include <unistd.h>
 #include <wchar.h>
 #include <winsock2.h>
@@ -173,6 +174,42 @@ TEST(WSAStartup__counted)
     ok_int(WSACleanup(), ==, 0);
     ok_int(WSACleanup(), ==, 0);
     ok_int(WSACleanup(), ==, SOCKET_ERROR);
+}
+
+static void own_handler(int number)
+{
+    (void)number;
+}
+
+/* A peer that is gone is a status, as on Windows, and not the end of the process. */
+TEST(send__to_a_peer_that_is_gone)
+{
+    WSADATA data;
+    int fds[2];
+
+    ok(signal(SIGPIPE, SIG_DFL) != SIG_ERR); /* whatever this process was started with */
+    ok_int(WSAStartup(MAKEWORD(2, 2), &data), ==, 0);
+    ok_int(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), ==, 0);
+    ok_int(closesocket(fds[1]), ==, 0);
+    ok_int(send(fds[0], "x", 1, 0), ==, SOCKET_ERROR);
+    ok_int(errno, ==, EPIPE);
+    ok_int(closesocket(fds[0]), ==, 0);
+    ok_int(WSACleanup(), ==, 0);
+    /* What the program wants from now on stands. */
+    ok(signal(SIGPIPE, SIG_DFL) == SIG_IGN);
+    ok_int(WSAStartup(MAKEWORD(2, 2), &data), ==, 0);
+    ok(signal(SIGPIPE, SIG_DFL) == SIG_DFL);
+    ok_int(WSACleanup(), ==, 0);
+}
+
+TEST(WSAStartup__leaves_a_handler_of_the_program)
+{
+    WSADATA data;
+
+    ok(signal(SIGPIPE, own_handler) != SIG_ERR);
+    ok_int(WSAStartup(MAKEWORD(2, 2), &data), ==, 0);
+    ok(signal(SIGPIPE, SIG_DFL) == own_handler);
+    ok_int(WSACleanup(), ==, 0);
 }
 
 TEST(closesocket__codes_and_errno)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <ntstatus.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -118,6 +119,7 @@ static bool sanitized(void)
 
 SETUP
 {
+    ok(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
     ok_status(engine_start(), STATUS_SUCCESS);
     ok_status(engine_start(), STATUS_SUCCESS);
     list_init(&device.pending);
@@ -146,6 +148,12 @@ static void finish(HANDLE thread)
 {
     ok_uint(WaitForSingleObject(thread, INFINITE), ==, WAIT_OBJECT_0);
     CloseHandle(thread);
+}
+
+/* siw raises it in the thread that posts to a peer that is gone. */
+TEST(start__ignores_broken_pipes)
+{
+    ok(signal(SIGPIPE, SIG_DFL) == SIG_IGN);
 }
 
 TEST(waiter__runs_the_completing_callback_itself__event)
