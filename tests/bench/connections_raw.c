@@ -11,6 +11,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "connections.h"
+#include "rawlayer.h"
 
 const char *const side_program = "rawconnections", *const side_interface = "verbs";
 
@@ -18,6 +19,7 @@ struct conn {
     struct ibv_cq *cq;
     struct ibv_qp *qp;
     struct rdma_cm_id *id;
+    struct layer *layer; /* NULL: none */
 };
 
 static struct {
@@ -32,6 +34,8 @@ static struct {
     bool iwarp;
     unsigned int sge; /* of each request */
     int epoll;        /* -1: sleeps in rdma_get_cm_event itself */
+    bool turns, layer;
+    int completed; /* the set with `completions` */
 } side = { .sge = 1, .epoll = -1 };
 
 static void __attribute__((noreturn)) refuse(const char *what, const char *why)
@@ -77,11 +81,13 @@ static void *idle(void *arg)
 
 /* What of the library's price is no work of its own: each variable makes the verbs do one thing as it does. RAWCONNECTIONS_SGE:
  * room for so many entries in each request (the library: 4); RAWCONNECTIONS_EPOLL=1: sleeps in epoll_wait, then reads the event;
- * RAWCONNECTIONS_THREADS=1: there is another thread, so that the kernel counts references to descriptors. */
+ * RAWCONNECTIONS_THREADS=1: there is another thread, so that the kernel counts references to descriptors;
+ * RAWCONNECTIONS_TURNS=1: see turn_wait; RAWCONNECTIONS_LAYER=1: requests are posted and taken as rawlayer.h has it. */
 static void imitate(void)
 {
     const char *sge = getenv("RAWCONNECTIONS_SGE"), *epoll = getenv("RAWCONNECTIONS_EPOLL");
-    const char *threads = getenv("RAWCONNECTIONS_THREADS");
+    const char *threads = getenv("RAWCONNECTIONS_THREADS"), *turns = getenv("RAWCONNECTIONS_TURNS");
+    const char *layer = getenv("RAWCONNECTIONS_LAYER");
     struct epoll_event event = { .events = EPOLLIN };
     pthread_t thread;
 
@@ -91,6 +97,8 @@ static void imitate(void)
         side.epoll = epoll_create1(EPOLL_CLOEXEC);
         check("epoll_ctl", epoll_ctl(side.epoll, EPOLL_CTL_ADD, side.events->fd, &event));
     }
+    side.turns = turns && atoi(turns);
+    side.layer = layer && atoi(layer);
     if (threads && atoi(threads))
         check("pthread_create", pthread_create(&thread, NULL, idle, NULL));
 }
@@ -113,6 +121,12 @@ void side_open(const char *address, uint16_t port, bool server)
     side.verbs = open_own(side.id->verbs);
     side.iwarp = side.verbs->device->transport_type == IBV_TRANSPORT_IWARP;
     side.completions = made("ibv_create_comp_channel", ibv_create_comp_channel(side.verbs));
+    if (side.turns) {
+        struct epoll_event event = { .events = EPOLLIN };
+
+        side.completed = epoll_create1(EPOLL_CLOEXEC);
+        check("epoll_ctl", epoll_ctl(side.completed, EPOLL_CTL_ADD, side.completions->fd, &event));
+    }
     side.pd = made("ibv_alloc_pd", ibv_alloc_pd(side.verbs));
     side.mr = made("ibv_reg_mr", ibv_reg_mr(side.pd, side.memory, sizeof(side.memory), IBV_ACCESS_LOCAL_WRITE));
     if (server)
@@ -146,6 +160,8 @@ static void make_qp(struct conn *conn)
     };
 
     conn->qp = made("ibv_create_qp", ibv_create_qp(side.pd, &init));
+    if (side.layer)
+        conn->layer = made("memory", layer_new(DEPTH, conn));
     to_init(conn);
 }
 
@@ -159,6 +175,7 @@ void conn_drop(struct conn *conn)
 {
     check("rdma_destroy_id", rdma_destroy_id(conn->id));
     check("ibv_destroy_qp", ibv_destroy_qp(conn->qp));
+    layer_free(conn->layer);
 }
 
 /* The next event, acknowledged; `id`: which one it is of, or of a request the new id. */
@@ -281,7 +298,7 @@ void conn_arm(struct conn *conn)
     check("ibv_req_notify_cq", ibv_req_notify_cq(conn->cq, 0));
 }
 
-struct conn *side_wait(void)
+static struct conn *event_take(void)
 {
     struct ibv_cq *cq;
     void *context;
@@ -291,12 +308,60 @@ struct conn *side_wait(void)
     return context;
 }
 
+/* A thread that waits its turn. */
+struct turn {
+    pthread_cond_t cond;
+    bool mine;
+    struct turn *older;
+};
+
+/* Threads at a completion port are woken by more than completions, each by itself and the newest first. So one of them sleeps in
+ * epoll_wait for all that may come from the kernel, the others each for itself, and the one that has got something passes its
+ * place on before it looks at what it got. */
+static struct conn *turn_wait(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct turn *newest;
+    static bool taken;
+    struct turn turn = { .cond = PTHREAD_COND_INITIALIZER };
+    struct epoll_event ready;
+    struct conn *conn;
+
+    pthread_mutex_lock(&lock);
+    if (taken) {
+        turn.older = newest;
+        newest = &turn;
+        while (!turn.mine)
+            pthread_cond_wait(&turn.cond, &lock);
+    }
+    taken = true;
+    pthread_mutex_unlock(&lock);
+    while (epoll_wait(side.completed, &ready, 1, -1) != 1)
+        ;
+    conn = event_take();
+    pthread_mutex_lock(&lock);
+    taken = newest;
+    if (newest) {
+        newest->mine = true;
+        pthread_cond_signal(&newest->cond);
+        newest = newest->older;
+    }
+    pthread_mutex_unlock(&lock);
+    return conn;
+}
+
+struct conn *side_wait(void)
+{
+    return side.turns ? turn_wait() : event_take();
+}
+
 void conn_receive(struct conn *conn)
 {
     struct ibv_sge sge = { (uintptr_t)side.memory, MESSAGE, side.mr->lkey };
     struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
-    check("ibv_post_recv", ibv_post_recv(conn->qp, &wr, &bad));
+    check("ibv_post_recv",
+          conn->layer ? layer_post_recv(conn->layer, conn->qp, &wr) : ibv_post_recv(conn->qp, &wr, &bad));
 }
 
 void conn_send(struct conn *conn)
@@ -305,7 +370,8 @@ void conn_send(struct conn *conn)
     struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
     struct ibv_send_wr *bad;
 
-    check("ibv_post_send", ibv_post_send(conn->qp, &wr, &bad));
+    check("ibv_post_send",
+          conn->layer ? layer_post_send(conn->layer, conn->qp, &wr) : ibv_post_send(conn->qp, &wr, &bad));
 }
 
 unsigned int conn_take(struct conn *conn)
@@ -315,6 +381,18 @@ unsigned int conn_take(struct conn *conn)
     int n;
 
     conn_arm(conn);
+    while (conn->layer) {
+        struct layer_result results[DEPTH];
+
+        n = layer_results(conn->layer, conn->cq, results, DEPTH);
+        if (n <= 0)
+            return receives;
+        for (int i = 0; i < n; i++) {
+            if (results[i].status != IBV_WC_SUCCESS)
+                refuse("a request", ibv_wc_status_str((enum ibv_wc_status)results[i].status));
+            receives += results[i].kind == IBV_WC_RECV;
+        }
+    }
     while ((n = ibv_poll_cq(conn->cq, DEPTH, wc)) > 0) {
         for (int i = 0; i < n; i++) {
             if (wc[i].status != IBV_WC_SUCCESS)
