@@ -117,6 +117,13 @@ static void let_device(struct attempt *attempt)
     attempt->held = NULL;
 }
 
+/* siw sends its request, and then finds that what the peer has answered (a refusal, the end of a connection that it had accepted)
+ * has used up what it would note the time-out of the answer with: ENOMEM, and the answer is lost. */
+static NTSTATUS connect_status(int error)
+{
+    return error == ENOMEM ? ND_CONNECTION_ABORTED : connection_connect_status(error);
+}
+
 static void attempt_run(struct engine_work *work)
 {
     struct attempt *attempt = (struct attempt *)((char *)work - offsetof(struct attempt, work));
@@ -131,7 +138,7 @@ static void attempt_run(struct engine_work *work)
     if (conn->attempt == attempt) {
         conn->attempt = NULL;
         if (error)
-            connection_fail(conn, connection_connect_status(error));
+            connection_fail(conn, connect_status(error));
         for (uint32_t i = 0; !error && i < attempt->events && conn->cmid == attempt->cmid; i++)
             connection_deliver(conn, &attempt->event[i]);
     }

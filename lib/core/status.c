@@ -108,7 +108,7 @@ HRESULT status_from_connect_errno(int error)
 {
     if (error == ETIMEDOUT)
         return ND_IO_TIMEOUT;
-    if (error == ECONNREFUSED || error == ECONNRESET)
+    if (error == ECONNREFUSED || error == ECONNRESET || error == EPIPE)
         return ND_CONNECTION_REFUSED;
     return status_from_resolve_errno(error);
 }

@@ -119,6 +119,7 @@ TEST(iWARP__the_call_fails)
         { ECONNREFUSED, ND_CONNECTION_REFUSED }, { ETIMEDOUT, ND_IO_TIMEOUT },
         { EHOSTUNREACH, ND_HOST_UNREACHABLE },   { ENETUNREACH, ND_NETWORK_UNREACHABLE },
         { ECONNRESET, ND_CONNECTION_REFUSED },   { EINVAL, ND_CONNECTION_ABORTED },
+        { EPIPE, ND_CONNECTION_REFUSED },        { ENOMEM, ND_CONNECTION_ABORTED },
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

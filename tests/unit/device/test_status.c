@@ -187,13 +187,10 @@ TEST(status_from_route_errno__every_row)
 TEST(status_from_connect_errno__every_row)
 {
     static const struct row rows[] = {
-        { ETIMEDOUT, ND_IO_TIMEOUT },
-        { ECONNREFUSED, ND_CONNECTION_REFUSED },
-        { ECONNRESET, ND_CONNECTION_REFUSED },
-        { EHOSTUNREACH, ND_HOST_UNREACHABLE },
-        { ENETUNREACH, ND_NETWORK_UNREACHABLE },
-        { ENOMEM, ND_INSUFFICIENT_RESOURCES },
-        { EPROTO, ND_HOST_UNREACHABLE },
+        { ETIMEDOUT, ND_IO_TIMEOUT },          { ECONNREFUSED, ND_CONNECTION_REFUSED },
+        { ECONNRESET, ND_CONNECTION_REFUSED }, { EPIPE, ND_CONNECTION_REFUSED },
+        { EHOSTUNREACH, ND_HOST_UNREACHABLE }, { ENETUNREACH, ND_NETWORK_UNREACHABLE },
+        { ENOMEM, ND_INSUFFICIENT_RESOURCES }, { EPROTO, ND_HOST_UNREACHABLE },
     };
 
     check_rows("status_from_connect_errno", status_from_connect_errno, rows, COUNT(rows));
