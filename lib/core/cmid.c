@@ -126,11 +126,31 @@ static void channel_ready(struct engine_io *io)
     cmid_unref(cmid);
 }
 
+NTSTATUS cmid_channel_create(struct rdma_event_channel **out)
+{
+    struct rdma_event_channel *made = rdma_create_event_channel();
+    int error;
+
+    if (!made) {
+        error = errno;
+        log_warn("rdma_create_event_channel: %s", strerror(error));
+        return error == ENOENT || error == ENODEV || error == ENXIO || error == EACCES || error == EPERM
+                   ? ND_DEVICE_NOT_READY
+                   : status_from_create_errno(error);
+    }
+    if (fcntl(made->fd, F_SETFL, fcntl(made->fd, F_GETFL) | O_NONBLOCK) != 0) {
+        log_warn("fcntl: %s", strerror(errno));
+        rdma_destroy_event_channel(made);
+        return ND_INSUFFICIENT_RESOURCES;
+    }
+    *out = made;
+    return ND_SUCCESS;
+}
+
 static NTSTATUS channel_start(void)
 {
     struct rdma_event_channel *made;
     NTSTATUS status;
-    int error;
 
     if (engine_dead())
         return ND_DEVICE_REMOVED;
@@ -140,26 +160,10 @@ static NTSTATUS channel_start(void)
     if (status != ND_SUCCESS)
         return status;
     pthread_mutex_lock(&channel_lock);
-    if (channel)
-        goto out;
-    made = rdma_create_event_channel();
-    if (!made) {
-        error = errno;
-        log_warn("rdma_create_event_channel: %s", strerror(error));
-        status = error == ENOENT || error == ENODEV || error == ENXIO || error == EACCES || error == EPERM
-                     ? ND_DEVICE_NOT_READY
-                     : status_from_create_errno(error);
-        goto out;
+    if (!channel && (status = cmid_channel_create(&made)) == ND_SUCCESS) {
+        __atomic_store_n(&channel, made, __ATOMIC_RELEASE);
+        engine_io_add(&channel_io, made->fd, channel_ready);
     }
-    if (fcntl(made->fd, F_SETFL, fcntl(made->fd, F_GETFL) | O_NONBLOCK) != 0) {
-        log_warn("fcntl: %s", strerror(errno));
-        rdma_destroy_event_channel(made);
-        status = ND_INSUFFICIENT_RESOURCES;
-        goto out;
-    }
-    __atomic_store_n(&channel, made, __ATOMIC_RELEASE);
-    engine_io_add(&channel_io, made->fd, channel_ready);
-out:
     pthread_mutex_unlock(&channel_lock);
     return status;
 }

@@ -3,8 +3,8 @@
 #define NDVERBS_CMID_H
 
 /* rdma_cm ids on the process's one event channel: creation, event dispatch (copied, acknowledged, then dispatched),
- * destruction on a worker. The rest of core never calls rdma_get_cm_event or rdma_destroy_id itself.
- * Source: rdma-mapping.md 4. */
+ * destruction on a worker. The rest of core never calls rdma_get_cm_event or rdma_destroy_id itself, but for ids that never
+ * come to the loop: those of the address list and of resolve.c. Source: rdma-mapping.md 4. */
 
 #include <stdint.h>
 #include <rdma/rdma_cma.h>
@@ -78,6 +78,10 @@ void cmid_destroy(struct cmid *cmid);
 /* The same; nobody waits for the id to go: it may take a few milliseconds. */
 void cmid_destroy_later(struct cmid *cmid);
 void cmid_destroy_raw(struct rdma_cm_id *id);
+
+/* An event channel, not blocking, for ids that are no business of the loop; destroyed by rdma_destroy_event_channel.
+ * ND_INSUFFICIENT_RESOURCES, ND_DEVICE_NOT_READY (no rdma_cm device), ND_DEVICE_REMOVED. Any thread. */
+NTSTATUS cmid_channel_create(struct rdma_event_channel **out);
 
 /* A port is free only when the id that had it is destroyed. `cmid_mark`, before a bind: 0 if no destruction is under way.
  * `cmid_settle`, when the port was busy: waits until the destructions of the mark are through; false at once for mark 0,
