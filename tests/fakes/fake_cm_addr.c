@@ -158,8 +158,10 @@ int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
         err = ENODEV;
     if (!err) {
         id->state = FAKE_CM_ROUTE_QUERY;
-        id->id.route.path_rec = &id->path;
-        id->id.route.num_paths = 1;
+        if (!id->iwarp) {
+            id->id.route.path_rec = &id->path;
+            id->id.route.num_paths = 1;
+        }
         event.status = scripted_error(&id->id.route.addr.dst_addr, true);
         if (event.status)
             event.event = RDMA_CM_EVENT_ROUTE_ERROR;
