@@ -8,6 +8,7 @@
 #include <ndsupport.h>
 #include <ndverbs.h>
 #include <rdma/winverbs.h>
+#include <iba/ibat.h>
 #include <ntstatus.h>
 #include <ws2tcpip.h>
 #include <tchar.h>

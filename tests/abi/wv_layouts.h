@@ -2,6 +2,8 @@
 /* The same of WinVerbs, from winverbs.md sections 1.3, 2 and 10.1. Structures: 64 bits, which is what the specification
  * has. */
 
+SIZE(IBAT_PATH_BLOB, 64, 64)
+FIELD(IBAT_PATH_BLOB, byte, 0, 0)
 #ifdef __LP64__
 SIZE(WV_GID, 16, 16)
 SIZE(WV_DEVICE_ATTRIBUTES, 240, 240)

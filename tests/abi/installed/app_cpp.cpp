@@ -4,6 +4,7 @@
 #include <windows.h>
 #include <ndsupport.h>
 #include <ndverbs.h>
+#include <iba/ibat.h>
 #include <map>
 #include <memory>
 #include <vector>
@@ -33,6 +34,7 @@ int main()
     std::vector<char> buffer;
     HRESULT hr;
     SOCKADDR_INET none = {};
+    IBAT_PATH_BLOB path;
 
     check(NdStartup() == S_OK, "NdStartup");
     while ((hr = NdQueryAddressList(ND_QUERY_EXCLUDE_NDv1_ADDRESSES,
@@ -72,6 +74,10 @@ int main()
     none.Ipv4.sin_family = AF_INET;
     check(NdCheckAddress(reinterpret_cast<const SOCKADDR *>(&none), sizeof(none.Ipv4)) == ND_INVALID_ADDRESS,
           "NdCheckAddress of 0.0.0.0");
+    check(IBAT::QueryPath(reinterpret_cast<const SOCKADDR *>(&none), reinterpret_cast<const SOCKADDR *>(&none),
+                          &path) == WV_INVALID_ADDRESS,
+          "IBAT::QueryPath from 0.0.0.0");
+    check(IBAT::QueryPath(nullptr, nullptr, &path) == WV_INVALID_PARAMETER, "IBAT::QueryPath from nowhere");
     check(NdCleanup() == S_OK, "NdCleanup");
     check(min(1u, 2u) == 1, "min");
 
