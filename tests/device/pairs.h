@@ -12,6 +12,7 @@
 #include "ndsupport.h"
 #include "ndverbs.h"
 #include "rdma/winverbs.h"
+#include "iba/ibat.h"
 
 /* `interface`: NULL notes nothing. `last`, `first`: the call's last argument (or the one before it) and its first after the object,
  * where they are OVERLAPPEDs; `result`: the first where it is an ND_RESULT. */
@@ -158,5 +159,6 @@ static inline void pair_note_handle(const char *interface, const char *method, H
 #define NdOpenAdapter(...)      pair_function("NdOpenAdapter", NdOpenAdapter(__VA_ARGS__))
 #define NdOpenV1Adapter(...)    pair_function("NdOpenV1Adapter", NdOpenV1Adapter(__VA_ARGS__))
 #define WvGetObject(...)        pair_function("WvGetObject", WvGetObject(__VA_ARGS__))
+#define IbatQueryPath(...)      pair_function("IbatQueryPath", IbatQueryPath(__VA_ARGS__))
 
 #endif

@@ -2,7 +2,9 @@
 /* WinVerbs' connect endpoints: addresses, requests, private data, refusals, cancels, each call out of turn. winverbs.md 8. */
 #include "wvside.h"
 
+#include <dirent.h>
 #include <stdlib.h>
+#include <iba/ib_types.h>
 
 /* Both ways to say it: what each side is told of the other. */
 ALONE(session)
@@ -183,6 +185,129 @@ ALONE(nobody_there)
     wv_bind(a);
     endpoint_set_port(&away, 5000);
     ok_status(wv_try_connect(a, &away), WV_HOST_UNREACHABLE);
+    wv_pair_drop(&pair);
+}
+
+/* ---- the path before it ---- */
+
+static int open_fds(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    int count = 0;
+
+    ok(directory != NULL);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+/* The device's port has that address of the path, and says of itself what the path says. */
+static void ok_end_of_path(struct wvhost *host, const ib_gid_t *gid, const ib_path_rec_t *path)
+{
+    WV_PORT_ATTRIBUTES port;
+    WV_GID wanted;
+    DWORD index;
+
+    memcpy(&wanted, gid, sizeof(wanted));
+    ok_status(CALL(host->device, FindGid, host->where.PortNumber, &wanted, &index), WV_SUCCESS);
+    ok_status(CALL(host->device, QueryPort, host->where.PortNumber, &port), WV_SUCCESS);
+    ok_uint(path->mtu, ==, IB_PATH_SELECTOR_EXACTLY << 6 | (path->mtu & 0x3f));
+    ok_uint(128u << (path->mtu & 0x3f), ==, port.ActiveMtu);
+    ok_uint(path->pkey, ==, host->where.Pkey);
+    if (port.Transport == WvPortTransportRdmaoe)
+        ok(!path->dlid && !path->slid);
+    ok_uint(path->service_id, ==, 0);
+}
+
+/* As applications connect: BindAddress, IbatQueryPath, Modify, Connect. */
+ALONE(queried_path)
+{
+    static const IBAT_PATH_BLOB none;
+    struct wvpair pair;
+    struct wvlink *a, *b;
+    WV_CONNECT_ATTRIBUTES at;
+    WV_CONNECT_PARAM ask, answer;
+    IBAT_PATH_BLOB blob, again;
+    ib_path_rec_t path;
+    HRESULT accepted;
+    int fds;
+
+    wv_pair_make(&pair, NULL);
+    a = &pair.link[0], b = &pair.link[1];
+    ask = wv_param(a), answer = wv_param(b);
+    wv_bind(a);
+    ok_status(CALL(a->endpoint, Query, &at), WV_SUCCESS);
+    memset(&blob, 0xa5, sizeof(blob));
+    ok_status(IbatQueryPath(&at.LocalAddress.Sa, &pair.to.any, &blob), WV_SUCCESS);
+    if (runner_iwarp()) {
+        ok_mem(&blob, &none, sizeof(blob));
+    } else {
+        memcpy(&path, &blob, sizeof(path));
+        ok_end_of_path(&pair.host[0], &path.sgid, &path);
+        ok_end_of_path(&pair.host[1], &path.dgid, &path);
+    }
+    fds = open_fds();
+    for (int i = 0; i < 20; i++) {
+        ok_status(IbatQueryPath(&pair.host[0].address.any, &pair.to.any, &again), WV_SUCCESS);
+        ok_mem(again.byte, blob.byte, 44); /* and then a flow label of the call's own port */
+        ok_mem(again.byte + 48, blob.byte + 48, 16);
+    }
+    ok_int(open_fds(), ==, fds);
+    ok_status(CALL(a->endpoint, Modify, WV_EP_OPTION_ROUTE, &blob, sizeof(blob)), WV_SUCCESS);
+    ok_status(CALL(pair.listener, GetRequest, b->endpoint, &b->ov), WV_IO_PENDING);
+    ok_status(CALL(a->endpoint, Connect, a->qp, &pair.to.any, &ask, &a->ov), WV_IO_PENDING);
+    ok_status(WV_FINISH(pair.listener, &b->ov, WV_IO_PENDING), WV_SUCCESS);
+    accepted = CALL(b->endpoint, Accept, b->qp, &answer, &b->ov);
+    ok_status(accepted, WV_IO_PENDING);
+    ok_status(WV_FINISH(a->endpoint, &a->ov, WV_IO_PENDING), WV_SUCCESS);
+    ok_status(wv_complete(a), WV_SUCCESS);
+    ok_status(WV_FINISH(b->endpoint, &b->ov, accepted), WV_SUCCESS);
+    wv_settle();
+    wv_receive(b, 1, 0, 64);
+    wv_send(a, 2, 0, 64, 0);
+    ok_completion(a->cq, WvSend, WvWcSuccess, 2);
+    ok_completion(b->cq, WvReceive, WvWcSuccess, 1);
+    wv_pair_drop(&pair);
+}
+
+/* With the statuses of BindAddress and Connect; of a neighbour that is not there, after the time-out of resolving. */
+ALONE(no_path)
+{
+    static const IBAT_PATH_BLOB none;
+    union endpoint away = endpoint_from("192.0.2.77"), any = endpoint_from("0.0.0.0"),
+                   loop = endpoint_from("127.0.0.1");
+    union endpoint own, silent, odd;
+    IBAT_PATH_BLOB blob;
+    struct wvpair pair;
+    int fds;
+
+    setenv("NDVERBS_RESOLVE_TIMEOUT_MS", "500", 1);
+    wv_pair_make(&pair, NULL);
+    own = pair.host[0].address;
+    silent = odd = pair.to;
+    ((BYTE *)&silent.v4.sin_addr)[3] ^= 0x40;
+    odd.any.sa_family = 99;
+    ok_status(IbatQueryPath(&own.any, &own.any, &blob), WV_SUCCESS);
+    fds = open_fds();
+    ok_status(IbatQueryPath(NULL, &pair.to.any, &blob), WV_INVALID_PARAMETER);
+    ok_status(IbatQueryPath(&own.any, NULL, &blob), WV_INVALID_PARAMETER);
+    ok_status(IbatQueryPath(&own.any, &pair.to.any, NULL), WV_INVALID_PARAMETER);
+    ok_status(IbatQueryPath(&odd.any, &pair.to.any, &blob), WV_INVALID_ADDRESS);
+    ok_status(IbatQueryPath(&own.any, &odd.any, &blob), WV_INVALID_ADDRESS);
+    ok_status(IbatQueryPath(&away.any, &pair.to.any, &blob), WV_INVALID_ADDRESS);
+    ok_status(IbatQueryPath(&loop.any, &pair.to.any, &blob), WV_INVALID_ADDRESS);
+    ok_status(IbatQueryPath(&any.any, &pair.to.any, &blob), WV_INVALID_ADDRESS);
+    ok_status(IbatQueryPath(&own.any, &any.any, &blob), WV_HOST_UNREACHABLE);
+    ok_status(IbatQueryPath(&own.any, &away.any, &blob), WV_HOST_UNREACHABLE);
+    ok_mem(&blob, &none, sizeof(blob));
+    ok_int(open_fds(), ==, fds);
+    if (runner_wire()) { /* a dummy interface takes every neighbour for one that is there */
+        ok_status(IbatQueryPath(&own.any, &silent.any, &blob), WV_HOST_UNREACHABLE);
+        ok_int(open_fds(), ==, fds);
+        wv_bind(&pair.link[0]);
+        ok_status(wv_try_connect(&pair.link[0], &silent), WV_HOST_UNREACHABLE);
+    }
     wv_pair_drop(&pair);
 }
 

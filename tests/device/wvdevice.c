@@ -481,6 +481,7 @@ static void child(struct wvhost *host, struct wvlink *link, IWVSharedReceiveQueu
     IWVDatagramEndpoint *other;
     SIZE_T out[3], size = 0;
     UINT8 route[64] = { 0 };
+    IBAT_PATH_BLOB path;
     DWORD flags;
 
     ok_status(WvGetObject(&IID_IWVProvider, (void **)&provider), WV_DEVICE_REMOVED);
@@ -488,6 +489,7 @@ static void child(struct wvhost *host, struct wvlink *link, IWVSharedReceiveQueu
     ok_status(CALL(host->provider, QueryDevice, host->where.DeviceGuid, &attributes), WV_DEVICE_REMOVED);
     ok_status(CALL(host->provider, OpenDevice, host->where.DeviceGuid, &device), WV_DEVICE_REMOVED);
     ok_status(CALL(host->provider, TranslateAddress, &to.any, &where), WV_DEVICE_REMOVED);
+    ok_status(IbatQueryPath(&to.any, &to.any, &path), WV_DEVICE_REMOVED);
     ok_status(CALL(host->provider, CreateConnectEndpoint, &endpoint), WV_DEVICE_REMOVED);
     ok_status(CALL(host->provider, CreateDatagramEndpoint, &other), WV_DEVICE_REMOVED);
     ok_status(CALL(datagram, BindAddress, &to.any), WV_DEVICE_REMOVED);
