@@ -109,9 +109,10 @@ void cm_path_fill(const struct connection *conn, const struct ibv_qp_attr *rtr, 
         path->rate = (uint8_t)(IB_PATH_SELECTOR_EXACTLY << 6 | (rtr->ah_attr.static_rate & 0x3f));
     }
     if (record) {
-        path->slid = record->slid;
+        /* As in resolve.c: on Ethernet, where the other LID is none, librdmacm leaves pieces of a MAC address there, and flags of its
+         * own are the preference. */
+        path->slid = path->dlid ? record->slid : 0;
         path->pkt_life = (uint8_t)(record->packet_life_time_selector << 6 | record->packet_life_time);
-        path->preference = record->preference;
     }
     path->hop_flow_raw = htonl((flow & 0xfffff) << 8 | hops);
 }

@@ -338,6 +338,8 @@ ALONE(nd_connects)
     ok_uint(req->init_depth, ==, 2);
     ok_uint(req->port_num, ==, 1);
     ok_uint(req->local_ca_guid, !=, 0);
+    ok(!req->primary_path.dlid == !req->primary_path.slid); /* InfiniBand has both, Ethernet neither */
+    ok_uint(req->primary_path.preference, ==, 0);
     if (!runner_iwarp()) { /* whose messages have neither */
         ok_uint(req->qpn, !=, 0);
         ok_uint(req->starting_psn, !=, 0);
