@@ -2,7 +2,9 @@
 #include "sleep.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,6 +83,30 @@ void futex_wait(enum sleep_class class, uint32_t *word, uint32_t value, uint64_t
     /* FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC: no drift over spurious returns. */
     syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value, timeout, NULL, FUTEX_BITSET_MATCH_ANY);
     errno = saved;
+}
+
+/* For poll: rounded up, -1 for ever. */
+static int ms_until(uint64_t deadline)
+{
+    uint64_t now, ms;
+
+    if (deadline == SLEEP_FOREVER)
+        return -1;
+    now = sleep_now();
+    ms = now < deadline ? (deadline - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+    return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+bool readable_wait(enum sleep_class class, int fd, uint64_t deadline)
+{
+    struct pollfd readable = { .fd = fd, .events = POLLIN };
+    int saved = errno;
+    bool timely;
+
+    sleep_count(class);
+    timely = poll(&readable, 1, ms_until(deadline)) != 0;
+    errno = saved;
+    return timely;
 }
 
 void futex_wake(uint32_t *word, int count)

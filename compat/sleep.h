@@ -11,7 +11,7 @@
 /* Why a thread sleeps. Only SLEEP_WAIT and SLEEP_POLL may occur on an application's thread inside a blocking call. */
 enum sleep_class {
     SLEEP_WAIT,    /* parked in wait_block() */
-    SLEEP_POLL,    /* in the loop's poll */
+    SLEEP_POLL,    /* in the loop's poll, or for a descriptor of the call's own */
     SLEEP_LOCK,    /* a contended word lock, or a completion another thread is just delivering: short */
     SLEEP_WORD,    /* critical sections, SRW locks, condition variables of the application */
     SLEEP_LIBRARY, /* idle library threads: workers, background thread, callback pool start */
@@ -32,7 +32,10 @@ void futex_wait(enum sleep_class class, uint32_t *word, uint32_t value, uint64_t
 /* Wakes up to `count` sleepers of the word. Preserves errno. The word's memory is not touched. */
 void futex_wake(uint32_t *word, int count);
 
-/* Counts a sleep that does not go through futex_wait (libev's poll). */
+/* Sleeps until the descriptor is readable, a signal comes, or the deadline: never earlier than that. False: the deadline. */
+bool readable_wait(enum sleep_class class, int fd, uint64_t deadline);
+
+/* Counts a sleep that goes through neither (the loop's poll). */
 void sleep_count(enum sleep_class class);
 
 /* Sleeps so far in the calling thread and in the process, for tests. */

@@ -2,8 +2,6 @@
 #include "resolve.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
 #include <string.h>
 #include <rdma/rdma_cma.h>
 #include <ntstatus.h>
@@ -14,26 +12,6 @@
 #include "sleep.h"
 #include "status.h"
 #include "tunable.h"
-
-/* For poll: never early, -1 for ever. */
-static int ms_until(uint64_t deadline)
-{
-    uint64_t now = sleep_now(), ms;
-
-    if (deadline == SLEEP_FOREVER)
-        return -1;
-    ms = now < deadline ? (deadline - now + 999999) / 1000000 : 0;
-    return ms < INT_MAX ? (int)ms : INT_MAX;
-}
-
-/* False: the time is up. True: look again, also after a signal. */
-static bool wait_readable(int fd, uint64_t deadline)
-{
-    struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-
-    sleep_count(SLEEP_POLL);
-    return poll(&poll_fd, 1, ms_until(deadline)) != 0;
-}
 
 static NTSTATUS await(struct rdma_event_channel *channel, enum rdma_cm_event_type wanted, uint64_t deadline)
 {
@@ -48,7 +26,7 @@ static NTSTATUS await(struct rdma_event_channel *channel, enum rdma_cm_event_typ
                 log_warn("rdma_get_cm_event: %s", strerror(status));
                 return status_from_create_errno(status);
             }
-            if (!wait_readable(channel->fd, deadline))
+            if (!readable_wait(SLEEP_POLL, channel->fd, deadline))
                 return ND_IO_TIMEOUT;
             continue;
         }
