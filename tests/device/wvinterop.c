@@ -298,6 +298,8 @@ ALONE(ucmatose_server)
     struct wvlink link;
     int pid;
 
+    if (runner_iwarp())
+        harness_skip("siw takes what a server sends first for a part of its reply, and ucmatose's does");
     need_program("ucmatose");
     pid = runner_exec(argv);
     wv_open(&host);
