@@ -117,11 +117,11 @@ static void let_device(struct attempt *attempt)
     attempt->held = NULL;
 }
 
-/* siw sends its request, and then finds that what the peer has answered (a refusal, the end of a connection that it had accepted)
- * has used up what it would note the time-out of the answer with: ENOMEM, and the answer is lost. */
+/* siw sends its request, and then finds that what has come from the peer meanwhile, its answer and the end of the stream, has used
+ * up what it would note the time-out of the answer with: ENOMEM. The answer is lost; a peer that closes behind it has refused. */
 static NTSTATUS connect_status(int error)
 {
-    return error == ENOMEM ? ND_CONNECTION_ABORTED : connection_connect_status(error);
+    return error == ENOMEM ? ND_CONNECTION_REFUSED : connection_connect_status(error);
 }
 
 static void attempt_run(struct engine_work *work)
