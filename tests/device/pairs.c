@@ -79,7 +79,8 @@ static void tell_locked(const char *method, HRESULT status)
     snprintf(value, sizeof(value), "0x%08x", (unsigned)status);
     if (strchr(text, ' '))
         text = value;
-    runner_pair(method, !strncmp(method, "IWV", 3) || !strncmp(method, "INdv", 4) || !strncmp(method, "Wv", 2)
+    runner_pair(method, !strncmp(method, "IWV", 3) || !strncmp(method, "INdv", 4) || !strncmp(method, "Wv", 2) ||
+                                !strncmp(method, "Ibat", 4)
                             ? wv_name(text)
                             : text);
 }
