@@ -85,8 +85,7 @@ void futex_wait(enum sleep_class class, uint32_t *word, uint32_t value, uint64_t
     errno = saved;
 }
 
-/* For poll: rounded up, -1 for ever. */
-static int ms_until(uint64_t deadline)
+int sleep_poll_ms(uint64_t deadline)
 {
     uint64_t now, ms;
 
@@ -104,7 +103,7 @@ bool readable_wait(enum sleep_class class, int fd, uint64_t deadline)
     bool timely;
 
     sleep_count(class);
-    timely = poll(&readable, 1, ms_until(deadline)) != 0;
+    timely = poll(&readable, 1, sleep_poll_ms(deadline)) != 0;
     errno = saved;
     return timely;
 }

@@ -32,6 +32,10 @@ void futex_wait(enum sleep_class class, uint32_t *word, uint32_t value, uint64_t
 /* Wakes up to `count` sleepers of the word. Preserves errno. The word's memory is not touched. */
 void futex_wake(uint32_t *word, int count);
 
+/* A deadline as the time-out of poll and epoll_wait: -1 for ever. Rounded up: who looks at the clock afterwards finds the time
+ * over. */
+int sleep_poll_ms(uint64_t deadline);
+
 /* Sleeps until the descriptor is readable, a signal comes, or the deadline: never earlier than that. False: the deadline. */
 bool readable_wait(enum sleep_class class, int fd, uint64_t deadline);
 

@@ -2,7 +2,6 @@
 #include "engine_poll.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -10,8 +9,6 @@
 
 #include "log.h"
 #include "sleep.h"
-
-#define NS_PER_MS 1000000ull
 
 static struct {
     int epoll, kick;
@@ -53,20 +50,6 @@ void poller_unwatch(struct engine_io *io)
     epoll_ctl(poller.epoll, EPOLL_CTL_DEL, io->fd, NULL);
 }
 
-/* Rounded up: who looks at the clock afterwards finds the time over. */
-static int milliseconds(uint64_t until)
-{
-    uint64_t now, ms;
-
-    if (until == SLEEP_FOREVER)
-        return -1;
-    now = sleep_now();
-    if (until <= now)
-        return 0;
-    ms = (until - now + NS_PER_MS - 1) / NS_PER_MS;
-    return ms < INT_MAX ? (int)ms : INT_MAX;
-}
-
 /* Read first, then the flag: who finds it set has stored its work before the caller looks for work, and who finds it clear
  * writes again. */
 static void drain_kick(void)
@@ -87,7 +70,7 @@ struct engine_io *poller_sleep(uint64_t until, bool (*kicked)(void))
     __atomic_store_n(&poller.sleeping, 1, __ATOMIC_SEQ_CST);
     work = kicked();
     poller.skipped = work && !poller.skipped;
-    if (!poller.skipped && epoll_wait(poller.epoll, &event, 1, work ? 0 : milliseconds(until)) == 1) {
+    if (!poller.skipped && epoll_wait(poller.epoll, &event, 1, work ? 0 : sleep_poll_ms(until)) == 1) {
         ready = event.data.ptr;
         if (!ready)
             drain_kick();

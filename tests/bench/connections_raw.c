@@ -374,31 +374,41 @@ void conn_send(struct conn *conn)
           conn->layer ? layer_post_send(conn->layer, conn->qp, &wr) : ibv_post_send(conn->qp, &wr, &bad));
 }
 
-unsigned int conn_take(struct conn *conn)
+static unsigned int count_receive(int status, bool receive)
+{
+    if (status != IBV_WC_SUCCESS)
+        refuse("a request", ibv_wc_status_str((enum ibv_wc_status)status));
+    return receive;
+}
+
+static unsigned int take_layer(struct conn *conn)
+{
+    struct layer_result results[DEPTH];
+    unsigned int receives = 0;
+    int n;
+
+    while ((n = layer_results(conn->layer, conn->cq, results, DEPTH)) > 0) {
+        for (int i = 0; i < n; i++)
+            receives += count_receive(results[i].status, results[i].kind == IBV_WC_RECV);
+    }
+    return receives;
+}
+
+static unsigned int take_plain(struct conn *conn)
 {
     struct ibv_wc wc[DEPTH];
     unsigned int receives = 0;
     int n;
 
-    conn_arm(conn);
-    while (conn->layer) {
-        struct layer_result results[DEPTH];
-
-        n = layer_results(conn->layer, conn->cq, results, DEPTH);
-        if (n <= 0)
-            return receives;
-        for (int i = 0; i < n; i++) {
-            if (results[i].status != IBV_WC_SUCCESS)
-                refuse("a request", ibv_wc_status_str((enum ibv_wc_status)results[i].status));
-            receives += results[i].kind == IBV_WC_RECV;
-        }
-    }
     while ((n = ibv_poll_cq(conn->cq, DEPTH, wc)) > 0) {
-        for (int i = 0; i < n; i++) {
-            if (wc[i].status != IBV_WC_SUCCESS)
-                refuse("a request", ibv_wc_status_str(wc[i].status));
-            receives += (wc[i].opcode & IBV_WC_RECV) != 0;
-        }
+        for (int i = 0; i < n; i++)
+            receives += count_receive(wc[i].status, (wc[i].opcode & IBV_WC_RECV) != 0);
     }
     return receives;
+}
+
+unsigned int conn_take(struct conn *conn)
+{
+    conn_arm(conn);
+    return conn->layer ? take_layer(conn) : take_plain(conn);
 }

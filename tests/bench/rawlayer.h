@@ -2,10 +2,10 @@
 #ifndef NDVERBS_BENCH_RAWLAYER_H
 #define NDVERBS_BENCH_RAWLAYER_H
 
-/* The least that whoever puts Network Direct on verbs has to do above them, and nothing of the library: any thread may post and take
- * results (a mutex of libc for each queue), what is more than the depth is refused, and a result names its request, its kind, its
- * queue pair's context and its bytes, with errors too, whose completions carry nothing but wr_id. rawpingpong uses it with
- * RAWPINGPONG_LAYER=1: what that costs beside plain verbs is not the library's to save. */
+/* What Network Direct asks for above verbs, written plainly and without the library: any thread may post and take results (a mutex
+ * of libc for each queue), what is more than the depth is refused, and a result names its request, its kind, its queue pair's
+ * context and its bytes, with errors too, whose completions carry nothing but wr_id. rawpingpong uses it with
+ * RAWPINGPONG_LAYER=1, rawconnections with RAWCONNECTIONS_LAYER=1. */
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -2,7 +2,6 @@
 /* WinVerbs' connect endpoints: addresses, requests, private data, refusals, cancels, each call out of turn. winverbs.md 8. */
 #include "wvside.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <iba/ib_types.h>
 
@@ -190,18 +189,6 @@ ALONE(nobody_there)
 
 /* ---- the path before it ---- */
 
-static int open_fds(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    int count = 0;
-
-    ok(directory != NULL);
-    while (readdir(directory))
-        count++;
-    closedir(directory);
-    return count;
-}
-
 /* The device's port has that address of the path, and says of itself what the path says. */
 static void ok_end_of_path(struct wvhost *host, const ib_gid_t *gid, const ib_path_rec_t *path)
 {
@@ -227,15 +214,12 @@ ALONE(queried_path)
     struct wvpair pair;
     struct wvlink *a, *b;
     WV_CONNECT_ATTRIBUTES at;
-    WV_CONNECT_PARAM ask, answer;
     IBAT_PATH_BLOB blob, again;
     ib_path_rec_t path;
-    HRESULT accepted;
     int fds;
 
     wv_pair_make(&pair, NULL);
     a = &pair.link[0], b = &pair.link[1];
-    ask = wv_param(a), answer = wv_param(b);
     wv_bind(a);
     ok_status(CALL(a->endpoint, Query, &at), WV_SUCCESS);
     memset(&blob, 0xa5, sizeof(blob));
@@ -247,23 +231,15 @@ ALONE(queried_path)
         ok_end_of_path(&pair.host[0], &path.sgid, &path);
         ok_end_of_path(&pair.host[1], &path.dgid, &path);
     }
-    fds = open_fds();
+    fds = open_descriptors();
     for (int i = 0; i < 20; i++) {
         ok_status(IbatQueryPath(&pair.host[0].address.any, &pair.to.any, &again), WV_SUCCESS);
         ok_mem(again.byte, blob.byte, 44); /* and then a flow label of the call's own port */
         ok_mem(again.byte + 48, blob.byte + 48, 16);
     }
-    ok_int(open_fds(), ==, fds);
+    ok_int(open_descriptors(), ==, fds);
     ok_status(CALL(a->endpoint, Modify, WV_EP_OPTION_ROUTE, &blob, sizeof(blob)), WV_SUCCESS);
-    ok_status(CALL(pair.listener, GetRequest, b->endpoint, &b->ov), WV_IO_PENDING);
-    ok_status(CALL(a->endpoint, Connect, a->qp, &pair.to.any, &ask, &a->ov), WV_IO_PENDING);
-    ok_status(WV_FINISH(pair.listener, &b->ov, WV_IO_PENDING), WV_SUCCESS);
-    accepted = CALL(b->endpoint, Accept, b->qp, &answer, &b->ov);
-    ok_status(accepted, WV_IO_PENDING);
-    ok_status(WV_FINISH(a->endpoint, &a->ov, WV_IO_PENDING), WV_SUCCESS);
-    ok_status(wv_complete(a), WV_SUCCESS);
-    ok_status(WV_FINISH(b->endpoint, &b->ov, accepted), WV_SUCCESS);
-    wv_settle();
+    wv_pair_meet(&pair);
     wv_receive(b, 1, 0, 64);
     wv_send(a, 2, 0, 64, 0);
     ok_completion(a->cq, WvSend, WvWcSuccess, 2);
@@ -289,7 +265,7 @@ ALONE(no_path)
     ((BYTE *)&silent.v4.sin_addr)[3] ^= 0x40;
     odd.any.sa_family = 99;
     ok_status(IbatQueryPath(&own.any, &own.any, &blob), WV_SUCCESS);
-    fds = open_fds();
+    fds = open_descriptors();
     ok_status(IbatQueryPath(NULL, &pair.to.any, &blob), WV_INVALID_PARAMETER);
     ok_status(IbatQueryPath(&own.any, NULL, &blob), WV_INVALID_PARAMETER);
     ok_status(IbatQueryPath(&own.any, &pair.to.any, NULL), WV_INVALID_PARAMETER);
@@ -301,10 +277,10 @@ ALONE(no_path)
     ok_status(IbatQueryPath(&own.any, &any.any, &blob), WV_HOST_UNREACHABLE);
     ok_status(IbatQueryPath(&own.any, &away.any, &blob), WV_HOST_UNREACHABLE);
     ok_mem(&blob, &none, sizeof(blob));
-    ok_int(open_fds(), ==, fds);
+    ok_int(open_descriptors(), ==, fds);
     if (runner_wire()) { /* a dummy interface takes every neighbour for one that is there */
         ok_status(IbatQueryPath(&own.any, &silent.any, &blob), WV_HOST_UNREACHABLE);
-        ok_int(open_fds(), ==, fds);
+        ok_int(open_descriptors(), ==, fds);
         wv_bind(&pair.link[0]);
         ok_status(wv_try_connect(&pair.link[0], &silent), WV_HOST_UNREACHABLE);
     }

@@ -255,14 +255,13 @@ void wv_pair_make(struct wvpair *pair, const struct wvshape *shape)
     pair->to = wv_listener(pair->listener);
 }
 
-void wv_pair_connect(struct wvpair *pair)
+void wv_pair_meet(struct wvpair *pair)
 {
     struct wvlink *active = &pair->link[0], *passive = &pair->link[1];
     WV_CONNECT_PARAM ask = wv_param(active), answer = wv_param(passive);
     HRESULT accepted;
 
     ok_status(CALL(pair->listener, GetRequest, passive->endpoint, &passive->ov), WV_IO_PENDING);
-    wv_bind(active);
     ok_status(CALL(active->endpoint, Connect, active->qp, &pair->to.any, &ask, &active->ov), WV_IO_PENDING);
     ok_status(WV_FINISH(pair->listener, &passive->ov, WV_IO_PENDING), WV_SUCCESS);
     accepted = CALL(passive->endpoint, Accept, passive->qp, &answer, &passive->ov);
@@ -271,6 +270,12 @@ void wv_pair_connect(struct wvpair *pair)
     ok_status(wv_complete(active), WV_SUCCESS);
     ok_status(WV_FINISH(passive->endpoint, &passive->ov, accepted), WV_SUCCESS);
     wv_settle();
+}
+
+void wv_pair_connect(struct wvpair *pair)
+{
+    wv_bind(&pair->link[0]);
+    wv_pair_meet(pair);
 }
 
 void wv_pair(struct wvpair *pair, const struct wvshape *shape)

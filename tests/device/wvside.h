@@ -89,6 +89,7 @@ struct wvpair {
 };
 void wv_pair_make(struct wvpair *pair, const struct wvshape *shape); /* not connected yet */
 void wv_pair_connect(struct wvpair *pair);
+void wv_pair_meet(struct wvpair *pair);                         /* the same; the caller is bound */
 void wv_pair(struct wvpair *pair, const struct wvshape *shape); /* both */
 void wv_pair_drop(struct wvpair *pair);
 void wv_settle(void); /* runner_settle of one process with itself */

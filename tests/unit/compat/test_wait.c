@@ -2,6 +2,9 @@
 
 /* Waits on several objects (win32-surface.md 6.3). */
 
+#include <errno.h>
+#include <limits.h>
+#include <unistd.h>
 #include <windows.h>
 
 #include "harness.h"
@@ -167,4 +170,25 @@ TEST(any__threads_and_events)
     SetEvent(events[0]);
     ok_uint(WaitForMultipleObjects(2, events, TRUE, INFINITE), ==, WAIT_OBJECT_0);
     events_close(2);
+}
+
+TEST(readable__descriptor_and_deadline)
+{
+    uint64_t begun = sleep_now(), waited = sleep_counted_here(SLEEP_POLL);
+    int ends[2];
+
+    ok_int(sleep_poll_ms(SLEEP_FOREVER), ==, -1);
+    ok_int(sleep_poll_ms(begun), ==, 0);
+    ok_int(sleep_poll_ms(SLEEP_FOREVER - 1), ==, INT_MAX);
+    ok_int(pipe(ends), ==, 0);
+    errno = 4711;
+    ok(!readable_wait(SLEEP_POLL, ends[0], begun));
+    ok(!readable_wait(SLEEP_POLL, ends[0], begun + 20000000));
+    ok(sleep_now() >= begun + 20000000);
+    ok_int(errno, ==, 4711);
+    ok_int((int)write(ends[1], "x", 1), ==, 1);
+    ok(readable_wait(SLEEP_POLL, ends[0], SLEEP_FOREVER));
+    ok_uint(sleep_counted_here(SLEEP_POLL), ==, waited + 3);
+    close(ends[0]);
+    close(ends[1]);
 }

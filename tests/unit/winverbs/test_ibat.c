@@ -330,30 +330,28 @@ static struct address_list *fresh_list(void)
     return address_list_get();
 }
 
-static void fail(enum fake_fn fn, int error)
-{
-    address_list_put(fresh_list());
-    fake_fail(fn, 1, error);
-}
-
 TEST(IbatQueryPath__resources)
 {
-    fail(FAKE_rdma_create_event_channel, EMFILE);
-    ok_no_path("10.1.1.1", "10.1.1.200", WV_INSUFFICIENT_RESOURCES);
-    fail(FAKE_rdma_create_event_channel, ENOENT);
-    ok_no_path("10.1.1.1", "10.1.1.200", WV_NOT_INITIALIZED);
-    fail(FAKE_rdma_create_id, ENOMEM);
-    ok_no_path("10.1.1.1", "10.1.1.200", WV_INSUFFICIENT_RESOURCES);
-    fail(FAKE_rdma_bind_addr, EADDRNOTAVAIL); /* all ports are taken */
-    ok_no_path("10.1.1.1", "10.1.1.200", WV_ADDRESS_ALREADY_EXISTS);
-    fail(FAKE_rdma_bind_addr, ENODEV);
-    ok_no_path("10.1.1.1", "10.1.1.200", WV_INVALID_ADDRESS);
-    fail(FAKE_rdma_resolve_addr, ENOMEM);
-    ok_no_path("10.1.1.1", "10.1.1.200", WV_INSUFFICIENT_RESOURCES);
-    fail(FAKE_rdma_resolve_route, ENOMEM);
-    ok_no_path("10.1.1.1", "10.1.1.200", WV_INSUFFICIENT_RESOURCES);
-    fail(FAKE_rdma_get_cm_event, ENOMEM);
-    ok_no_path("10.1.1.1", "10.1.1.200", WV_INSUFFICIENT_RESOURCES);
+    static const struct {
+        enum fake_fn fn;
+        int error;
+        HRESULT wanted;
+    } rows[] = {
+        { FAKE_rdma_create_event_channel, EMFILE, WV_INSUFFICIENT_RESOURCES },
+        { FAKE_rdma_create_event_channel, ENOENT, WV_NOT_INITIALIZED },
+        { FAKE_rdma_create_id, ENOMEM, WV_INSUFFICIENT_RESOURCES },
+        { FAKE_rdma_bind_addr, EADDRNOTAVAIL, WV_ADDRESS_ALREADY_EXISTS }, /* all ports are taken */
+        { FAKE_rdma_bind_addr, ENODEV, WV_INVALID_ADDRESS },
+        { FAKE_rdma_resolve_addr, ENOMEM, WV_INSUFFICIENT_RESOURCES },
+        { FAKE_rdma_resolve_route, ENOMEM, WV_INSUFFICIENT_RESOURCES },
+        { FAKE_rdma_get_cm_event, ENOMEM, WV_INSUFFICIENT_RESOURCES },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        address_list_put(fresh_list());
+        fake_fail(rows[i].fn, 1, rows[i].error);
+        ok_no_path("10.1.1.1", "10.1.1.200", rows[i].wanted);
+    }
 }
 
 /* It needs no memory but what librdmacm needs. */
