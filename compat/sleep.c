@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,14 +95,18 @@ int sleep_poll_ms(uint64_t deadline)
     return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
+int poll_wait(enum sleep_class class, struct pollfd *polled, nfds_t count, uint64_t deadline)
+{
+    sleep_count(class);
+    return poll(polled, count, sleep_poll_ms(deadline));
+}
+
 bool readable_wait(enum sleep_class class, int fd, uint64_t deadline)
 {
     struct pollfd readable = { .fd = fd, .events = POLLIN };
     int saved = errno;
-    bool timely;
+    bool timely = poll_wait(class, &readable, 1, deadline) != 0;
 
-    sleep_count(class);
-    timely = poll(&readable, 1, sleep_poll_ms(deadline)) != 0;
     errno = saved;
     return timely;
 }

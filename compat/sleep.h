@@ -5,6 +5,7 @@
 /* The one place where a thread of the library goes to sleep (besides libev's poll, which reports itself here), and the
  * clock that all deadlines are read from. Unit tests count the sleeps by class and may replace sleep and clock. */
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,6 +36,9 @@ void futex_wake(uint32_t *word, int count);
 /* A deadline as the time-out of poll and epoll_wait: -1 for ever. Rounded up: who looks at the clock afterwards finds the time
  * over. */
 int sleep_poll_ms(uint64_t deadline);
+
+/* poll() with a deadline, which it never returns 0 before; its result and errno. */
+int poll_wait(enum sleep_class class, struct pollfd *polled, nfds_t count, uint64_t deadline);
 
 /* Sleeps until the descriptor is readable, a signal comes, or the deadline: never earlier than that. False: the deadline. */
 bool readable_wait(enum sleep_class class, int fd, uint64_t deadline);
