@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define ND_COMPAT_NATIVE_SOCKETS 1
 #include <winsock2.h>
 #include <ws2tcpip.h>
 
@@ -64,6 +65,8 @@ int WSAAPI closesocket(SOCKET socket)
     int saved = errno, error;
 
     sock_closing(socket);
+    /* close alone wakes nobody who waits for the socket. */
+    shutdown(socket, SHUT_RD);
     if (close(socket) == 0)
         return 0;
     error = errno;

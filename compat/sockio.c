@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define ND_COMPAT_NATIVE_SOCKETS 1
 #include <winsock2.h>
 
 #include <errno.h>

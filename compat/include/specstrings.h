@@ -32,6 +32,7 @@
 #endif
 #endif
 #endif
+#include "ndvcompat/socket_bind.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 

@@ -2,16 +2,30 @@
 #ifndef _WINSOCK2API_
 #define _WINSOCK2API_
 
-/* Sockets: the system's own calls and types (socket, bind, htons, getaddrinfo, ...) plus what only Winsock has.
- * Source: win32-surface.md sections 2 and 4.4. */
+/* Sockets: the system's types and calls (htons, getaddrinfo, ...) plus what only Winsock has.
+ * Source: win32-surface.md sections 2 and 4.4.
+ *
+ * accept, bind, connect, getpeername, getsockname, getsockopt, listen, recv, recvfrom, select, send, sendto, setsockopt,
+ * shutdown and socket are the system's calls with Winsock's behaviour, in sources that have not included <sys/socket.h>
+ * before (ndvcompat/socket_bind.h). A call that fails sets the last error to Winsock's code, besides errno. Then:
+ * - connect on a socket that does not block: WSAEWOULDBLOCK while it is under way (errno EINPROGRESS).
+ * - A receive, send or accept whose time is up (SO_RCVTIMEO, SO_SNDTIMEO): WSAETIMEDOUT. The two options are a DWORD of
+ *   milliseconds; a struct timeval, known by its size, is taken too.
+ * - A datagram longer than the buffer: WSAEMSGSIZE, with the buffer filled.
+ * - accept on a listening socket that another thread closes: WSAEINTR.
+ * - send never raises SIGPIPE.
+ * - select does not use its first argument and leaves the time as it was; no socket in any set: WSAEINVAL. A connect that failed
+ *   is in the third set and not in the second, if the third has the socket.
+ * - SO_ERROR is Winsock's code; SO_EXCLUSIVEADDRUSE is accepted and has no effect: it is how the system binds anyway.
+ * In C++ a length may be an int, as it is on Windows. Any thread. */
+
+#include "ndvcompat/socket_bind.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
-#include <sys/select.h>
-#include <sys/socket.h>
 
 #include "windows.h"
 #include "ws2def.h"
@@ -25,6 +39,8 @@ typedef int SOCKET;
 #define SD_RECEIVE SHUT_RD
 #define SD_SEND    SHUT_WR
 #define SD_BOTH    SHUT_RDWR
+
+#define SO_EXCLUSIVEADDRUSE (~SO_REUSEADDR)
 
 typedef struct hostent HOSTENT, *PHOSTENT, *LPHOSTENT;
 typedef struct timeval TIMEVAL, *PTIMEVAL, *LPTIMEVAL;
@@ -117,8 +133,7 @@ NDV_API int WSAAPI WSAStartup(_In_ WORD version, _Out_ LPWSADATA data) NDV_SYM(W
 /* 0, or SOCKET_ERROR with WSANOTINITIALISED. */
 NDV_API int WSAAPI WSACleanup(void) NDV_SYM(WSACleanup);
 
-/* The calling thread's last error: the same cell as GetLastError. Calls of the system's own (socket, connect) set errno
- * only. */
+/* The calling thread's last error: the same cell as GetLastError. */
 NDV_API int WSAAPI WSAGetLastError(void) NDV_SYM(WSAGetLastError);
 NDV_API VOID WSAAPI WSASetLastError(_In_ int error) NDV_SYM(WSASetLastError);
 
@@ -138,7 +153,8 @@ NDV_API INT WSAAPI WSAAddressToStringW(_In_ LPSOCKADDR address, _In_ DWORD addre
                                        _In_opt_ LPWSAPROTOCOL_INFOW info, _Out_ LPWSTR text,
                                        _Inout_ LPDWORD text_length) NDV_SYM(WSAAddressToStringW);
 
-/* close and ioctl (FIONBIO, FIONREAD) with Winsock's error codes. */
+/* close and ioctl (FIONBIO, FIONREAD) with Winsock's error codes; errno stays as it was. Threads that wait in accept, recv or
+ * select for the socket return. */
 NDV_API int WSAAPI closesocket(_In_ SOCKET socket) NDV_SYM(closesocket);
 NDV_API int WSAAPI ioctlsocket(_In_ SOCKET socket, _In_ int command, _Inout_ ULONG *argument) NDV_SYM(ioctlsocket);
 

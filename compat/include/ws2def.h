@@ -6,7 +6,7 @@
  * The Winsock spellings of address members (S_un, u.Byte) are not offered: a macro of such a name would rewrite
  * unrelated code. Source: win32-surface.md section 2, ndspi.md section 1.2. */
 
-#include <sys/socket.h>
+#include "ndvcompat/socket_bind.h"
 #include <netinet/in.h>
 
 #include "winnt.h"

@@ -50,6 +50,24 @@ TEST(cpp__interlocked_keeps_the_width_of_the_variable)
     ok(InterlockedExchangePointer(as_void, nullptr) == &object);
 }
 
+TEST(cpp__lengths_of_sockets_are_int)
+{
+    SOCKADDR_IN address = {};
+    SOCKET socket = ::socket(AF_INET, SOCK_DGRAM, 0);
+    int length = sizeof(address), kind = 0, size = sizeof(kind);
+    char byte = 0;
+
+    ok_int(getsockname(socket, reinterpret_cast<SOCKADDR *>(&address), &length), ==, 0);
+    ok(length == sizeof(address) && address.sin_family == AF_INET);
+    ok_int(getsockopt(socket, SOL_SOCKET, SO_TYPE, reinterpret_cast<char *>(&kind), &size), ==, 0);
+    ok(size == sizeof(kind) && kind == SOCK_DGRAM);
+    ok_int(recvfrom(socket, &byte, 1, MSG_DONTWAIT, reinterpret_cast<SOCKADDR *>(&address), &length), ==, SOCKET_ERROR);
+    ok_int(WSAGetLastError(), ==, WSAEWOULDBLOCK);
+    ok_int(accept(socket, NULL, NULL), ==, INVALID_SOCKET);
+    ok_int(WSAGetLastError(), ==, WSAEOPNOTSUPP);
+    closesocket(socket);
+}
+
 TEST(cpp__min_and_max_beside_the_library)
 {
     DWORD a = 3;
