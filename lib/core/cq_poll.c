@@ -152,6 +152,13 @@ void cq_unready_locked(struct cq *cq, struct queue *queue)
     ready_end_locked(cq, queue);
 }
 
+void cq_forget_ready_locked(struct cq *cq, struct queue *queue)
+{
+    /* With their announcements: one too few wakes somebody once more, one too many never. */
+    cq->told_alerts -= lower(cq->told_alerts, queue->ready);
+    cq_unready_locked(cq, queue);
+}
+
 static uint32_t take_ready_locked(struct cq *cq, ND2_RESULT *results, uint32_t n)
 {
     uint32_t got = 0;

@@ -263,9 +263,11 @@ void cq_report(struct cq *cq);
 /* CQ lock held: a result for a slot of the queue. The slot's ring position is the caller's matter. */
 void cq_push_slot_locked(struct cq *cq, struct queue *queue, const struct slot *slot, HRESULT status);
 
-/* CQ lock held: n more requests at the queue's end come back as ND_CANCELED; or all of them are taken back. */
+/* CQ lock held: n more requests at the queue's end come back as ND_CANCELED; all of them are taken back, for the caller to give
+ * as many results in another way; or without any. */
 void cq_ready_locked(struct cq *cq, struct queue *queue, uint32_t n);
 void cq_unready_locked(struct cq *cq, struct queue *queue);
+void cq_forget_ready_locked(struct cq *cq, struct queue *queue);
 
 /* CQ lock held: a result of an invalidated window, and none again. */
 void cq_revoked_locked(struct cq *cq, struct list *link);

@@ -48,7 +48,7 @@ static void reset_queue(struct queue *queue)
 
     wordlock_lock(&queue->lock);
     cq_lock(cq);
-    cq_unready_locked(cq, queue);
+    cq_forget_ready_locked(cq, queue);
     __atomic_store_n(&queue->tail, queue->head, __ATOMIC_RELEASE);
     queue->kind = queue == &queue->qp->rq ? QUEUE_RECEIVES : QUEUE_SENDS;
     cq_unlock(cq);

@@ -343,6 +343,29 @@ TEST(Modify__reset_is_as_new)
     rig_release(qp);
 }
 
+/* Results that reset has made disappear were announced, those that come later are not. */
+TEST(Modify__reset_and_the_next_wake_up)
+{
+    WV_QP_ATTRIBUTES reset = { .QpState = WvQpStateReset }, error = { .QpState = WvQpStateError };
+    IWVConnectQueuePair *qp = rig_qp();
+    OVERLAPPED ov = rig_overlapped(), next = rig_overlapped();
+    WV_COMPLETION completion[4];
+
+    rig_to(qp, WvQpStateRts);
+    ok_status(rig_finish(CALL(qp, Modify, &error, 0, &ov), &ov), WV_SUCCESS);
+    ok_status(CALL(qp, PostReceive, 1, &sge, 1), WV_SUCCESS);
+    ok_status(rig_finish(CALL(cq, Notify, WvCqNextCompletion, &next), &next), WV_SUCCESS);
+    ok_status(rig_finish(CALL(qp, Modify, &reset, 0, &ov), &ov), WV_SUCCESS);
+    rig_to(qp, WvQpStateRts);
+    ok_status(CALL(qp, PostReceive, 2, &sge, 1), WV_SUCCESS);
+    ok_status(CALL(cq, Notify, WvCqNextCompletion, &next), WV_IO_PENDING);
+    ok_uint(fake_qp_complete(rig_newest_qp(), FAKE_RECV, 1, IBV_WC_SUCCESS, 1), ==, 1);
+    ok_status(CALL(cq, GetOverlappedResult, &next, NULL, TRUE), WV_SUCCESS);
+    ok_uint(CALL(cq, Poll, completion, 4), ==, 1);
+    ok_uint(completion[0].WrId, ==, 2);
+    rig_release(qp);
+}
+
 /* From ERROR while the flush is still on its way. */
 TEST(Modify__reset_waits_for_the_flush)
 {
