@@ -501,15 +501,18 @@ void cq_spin_forget(struct cq *cq)
 
 /* ---- Notify ---- */
 
-/* Puts the request into the list, with the mark of what had been taken before. False: the CQ died meanwhile. */
+/* Starts the request and puts it into the list at once, so that a cancel which finds it started finds it there; with the mark of
+ * what had been taken before. False: the CQ died meanwhile. */
 static bool enlist(struct cq *cq, struct request *request, uint32_t type, uint32_t count)
 {
     struct wordlock *lock = notify_lock(cq);
     bool alive;
 
     request->tag = type;
-    if (type != ND_CQ_NOTIFY_ERRORS) {
+    if (type != ND_CQ_NOTIFY_ERRORS)
         __atomic_add_fetch(&cq->waiting, 1, __ATOMIC_RELEASE);
+    wordlock_lock(lock);
+    if (type != ND_CQ_NOTIFY_ERRORS) {
         cq_lock(cq);
         cq->slow |= CQ_WAITING;
         if (type == NOTIFY_BATCH)
@@ -518,7 +521,7 @@ static bool enlist(struct cq *cq, struct request *request, uint32_t type, uint32
             request->tag += TAG_MARK(type == ND_CQ_NOTIFY_ANY ? cq->taken : cq->taken_alerts);
         cq_unlock(cq);
     }
-    wordlock_lock(lock);
+    request_start(request);
     alive = !cq->dead;
     if (alive)
         list_add_tail(&cq->notifies, &request->link);
@@ -545,7 +548,6 @@ static NTSTATUS notify(struct cq *cq, uint32_t type, uint32_t count, struct file
         return status;
     /* Whoever is told by the completion may release the CQ at once. */
     cq_ref(cq);
-    request_start(request);
     if (!enlist(cq, request, type, count)) {
         request_complete(request, __atomic_load_n(&cq->dead, __ATOMIC_ACQUIRE), 0);
     } else if (type != ND_CQ_NOTIFY_ERRORS) {

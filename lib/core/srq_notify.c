@@ -154,7 +154,7 @@ void srq_last_wqe(struct srq *srq)
 NTSTATUS srq_notify(struct srq *srq, struct file *file, OVERLAPPED *ov)
 {
     pthread_mutex_t *lock = notify_lock(srq);
-    uint32_t threshold = __atomic_load_n(&srq->threshold, __ATOMIC_RELAXED);
+    uint32_t threshold;
     struct request *request;
     bool alive, first = false;
     NTSTATUS status;
@@ -169,11 +169,14 @@ NTSTATUS srq_notify(struct srq *srq, struct file *file, OVERLAPPED *ov)
         return status;
     /* Whoever is told by the completion may release the SRQ at once. */
     srq_ref(srq);
-    request_start(request);
     pthread_mutex_lock(lock);
+    /* A cancel that finds the request started finds it in the list. */
+    request_start(request);
     alive = !srq->dead;
     if (alive) {
         list_add_tail(&srq->notifies, &request->link);
+        /* Whoever changes it after this look finds the request. */
+        threshold = __atomic_load_n(&srq->threshold, __ATOMIC_RELAXED);
         first = srq->policy->arms_on_notify && !srq->low && threshold;
         if (first)
             __atomic_store_n(&srq->low, threshold, __ATOMIC_SEQ_CST);

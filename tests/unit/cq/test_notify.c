@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/cq_priv.h"
 #include "rig.h"
 
 static struct adapter *adapter;
@@ -827,4 +828,36 @@ TEST(Notify__random_mix_never_loses_a_wake_up)
         unmake();
         rig_run();
     }
+}
+
+static DWORD WINAPI notify_thread(LPVOID notify)
+{
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, (struct notify *)notify);
+    return 0;
+}
+
+/* What CancelIoEx has found it has cancelled, wherever in the call the request was. */
+TEST(Notify__cancelled_inside_the_call)
+{
+    struct notify n = { .ov = { .Internal = 0 } };
+    HANDLE file = file_open_handle(rig_file, 0), thread;
+    BOOL found;
+
+    make(RIG_IB, 8);
+    cq_lock(cq);
+    thread = CreateThread(NULL, 0, notify_thread, &n, 0, NULL);
+    while (__atomic_load_n(&cq->lock.word, __ATOMIC_RELAXED) < GATE_SLEEPERS / 2)
+        harness_yield();
+    found = CancelIoEx(file, &n.ov);
+    cq_unlock(cq);
+    ok_uint(WaitForSingleObject(thread, INFINITE), ==, WAIT_OBJECT_0);
+    rig_run();
+    if (found)
+        ok_done(&n, ND_CANCELED);
+    else
+        ok_pending(&n);
+    cq_cancel_notifies(cq, ND_CANCELED);
+    CloseHandle(thread);
+    CloseHandle(file);
+    unmake();
 }

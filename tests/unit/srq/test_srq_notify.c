@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "file.h"
 #include "srq_rig.h"
 
 static struct adapter *adapter;
@@ -374,4 +375,29 @@ TEST(srq_notify__by_event)
     fake_async_srq(rig_device_srq(), IBV_EVENT_SRQ_ERR);
     rig_run();
     ok_done(&one, ND_UNSUCCESSFUL);
+}
+
+static DWORD WINAPI notify_thread(LPVOID notify)
+{
+    rig_srq_notify(srq, (struct notify *)notify);
+    return 0;
+}
+
+/* Whichever of the two is first, the threshold counts. */
+TEST(srq_notify__threshold_changes_inside_the_call)
+{
+    uint32_t none = 0, threshold = 4;
+    struct notify n;
+    HANDLE thread;
+
+    ok_status(srq_modify(srq, NULL, &none), ND_SUCCESS);
+    wordlock_lock(&rig_file->lock);
+    thread = CreateThread(NULL, 0, notify_thread, &n, 0, NULL);
+    while (__atomic_load_n(&rig_file->lock.word, __ATOMIC_RELAXED) != 2)
+        harness_yield();
+    ok_status(srq_modify(srq, NULL, &threshold), ND_SUCCESS);
+    wordlock_unlock(&rig_file->lock);
+    ok_uint(WaitForSingleObject(thread, INFINITE), ==, WAIT_OBJECT_0);
+    ok_done(&n, ND_SUCCESS); /* none is posted */
+    CloseHandle(thread);
 }
