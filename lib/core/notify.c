@@ -373,10 +373,16 @@ static void run(struct cq *cq, bool event)
         run_general(cq, event);
 }
 
-void cq_kick(struct cq *cq)
+static void look_again(struct cq *cq, bool event)
 {
     if (__atomic_load_n(&cq->waiting, __ATOMIC_ACQUIRE))
-        run(cq, false);
+        run(cq, event);
+}
+
+/* As an event of the device: a polling thread may have taken the results before they were announced. */
+void cq_kick(struct cq *cq)
+{
+    look_again(cq, true);
 }
 
 /* The device's event says that a completion came after the arm. If nobody has taken one since, it is still there, and if it
@@ -478,7 +484,7 @@ static void look_at_spun(void)
         list_add_tail(&spun, &batch[i]->spin_link);
     wordlock_unlock(&spin_lock);
     for (unsigned int i = 0; i < n; i++) {
-        cq_kick(batch[i]);
+        look_again(batch[i], false);
         cq_unref(batch[i]);
     }
 }

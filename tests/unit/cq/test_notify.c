@@ -861,3 +861,27 @@ TEST(Notify__cancelled_inside_the_call)
     CloseHandle(file);
     unmake();
 }
+
+/* A result that no device event announces, which another thread takes before it is announced. */
+TEST(Notify__result_of_software_taken_by_a_polling_thread)
+{
+    const struct slot slot = { .type = Nd2RequestTypeSend };
+    struct notify n;
+
+    make(RIG_IB, 8);
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &n);
+    cq_lock(cq);
+    cq_push_slot_locked(cq, list_entry(cq->queues.next, struct queue, queue_link), &slot, ND_CANCELED);
+    cq_unlock(cq);
+    ok_uint(take(2), ==, 1);
+    ok_pending(&n);
+    cq_kick(cq);
+    ok_done(&n, ND_SUCCESS);
+    /* That one is told of. */
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &n);
+    cq_kick(cq);
+    rig_run();
+    ok_pending(&n);
+    cq_cancel_notifies(cq, ND_CANCELED);
+    unmake();
+}
