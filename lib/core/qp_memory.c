@@ -52,13 +52,16 @@ static struct qp *find_user(struct adapter *adapter, uint32_t lkey, slot_test te
     return user;
 }
 
-/* One at a time, since a QP must not be failed with the list's lock held; each is in error afterwards, so this ends. */
+/* One at a time, since a QP must not be failed with the list's lock held; each is in error or names the key no more afterwards, so
+ * this ends. */
 void qp_fail_users(struct adapter *adapter, uint32_t lkey)
 {
     struct qp *user;
 
     while ((user = find_user(adapter, lkey, names)) != NULL) {
-        qp_flush(user);
+        qp_collect(user);
+        if (qp_names(user, lkey, names))
+            qp_flush(user);
         qp_unref(user);
     }
 }

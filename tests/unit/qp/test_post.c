@@ -401,6 +401,15 @@ TEST(fail_users__only_those_with_the_key_posted)
     rig_run();
     ok_int(fake_qp_state(qp_verbs(qp)), ==, IBV_QPS_RTS);
     ok_int(fake_qp_state(qp_verbs(other)), ==, IBV_QPS_ERR);
+    /* The device is done with a request whose result nobody has taken yet. */
+    ok_result(cq, Send, 3, ND_CANCELED);
+    ok_result(cq, Receive, 2, ND_CANCELED);
+    ok_status(qp_send(qp, rig_ctx(4), sge, 1, 0), ND_SUCCESS);
+    fake_qp_complete(qp_verbs(qp), FAKE_SEND, 1, IBV_WC_SUCCESS, 0);
+    qp_fail_users(adapter, 0x500);
+    rig_run();
+    ok_int(fake_qp_state(qp_verbs(qp)), ==, IBV_QPS_RTS);
+    ok_result(cq, Send, 4, ND_SUCCESS);
     /* Several entries: their keys are not told, so any may be meant. */
     ok_status(qp_send(qp, rig_ctx(4), sge, 2, 0), ND_SUCCESS);
     qp_fail_users(adapter, 0x900);
