@@ -343,7 +343,7 @@ static __attribute__((noinline)) HRESULT initiate_wr(struct queue *sq, void *con
                                                      const ND2_SGE *sge, uint32_t n, uint32_t flags,
                                                      struct ibv_send_wr *wr)
 {
-    struct ibv_sge copy[SGE_COPIES];
+    struct ibv_sge copy[SGE_COPIES], nothing;
     uint64_t total;
 
     if (n > (type == Nd2RequestTypeRead ? sq->max_read_sge : sq->max_sge)) {
@@ -363,6 +363,12 @@ static __attribute__((noinline)) HRESULT initiate_wr(struct queue *sq, void *con
         return send_gathered(sq, context, type, sge, n, flags, wr);
     wr->sg_list = device_sges(copy, sge, n);
     wr->num_sge = (int)n;
+    /* An iWARP Read has one sink. siw's kernel takes it from the ring whatever num_sge says: the last request's buffer. */
+    if (!n && type == Nd2RequestTypeRead && sq->qp->iwarp) {
+        nothing = (struct ibv_sge){ 0, 0, 0 };
+        wr->sg_list = &nothing;
+        wr->num_sge = 1;
+    }
     return post_wr(sq, context, type, (uint32_t)total, key_of(sge, n, flags), flags, wr);
 }
 

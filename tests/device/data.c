@@ -212,11 +212,23 @@ CLIENT(no_entries)
     session_end(&session);
 }
 
+/* Nothing moves, although every slot of the device's ring has had a request of the whole buffer before. */
+
+#define NOTHING_DEPTH 8
+
 SERVER(read_of_nothing)
 {
     struct session session;
+    struct link *link = &session.link;
 
-    session_begin(&session, &(struct shape){ .reads = 1 });
+    session_begin(&session, &(struct shape){ .reads = 1, .depth = NOTHING_DEPTH });
+    for (uintptr_t i = 0; i < 4 * NOTHING_DEPTH; i++) {
+        post_receive(link, i, 0, link->shape.size);
+        runner_sync();
+        ok_result(link->cq, Nd2RequestTypeReceive, ND_SUCCESS, i);
+    }
+    pattern_fill(link->buffer, link->shape.size, 1);
+    runner_sync();
     session_end(&session);
 }
 
@@ -225,9 +237,21 @@ CLIENT(read_of_nothing)
     struct session session;
     struct link *link = &session.link;
 
-    session_begin(&session, &(struct shape){ .reads = 1 });
+    session_begin(&session, &(struct shape){ .reads = 1, .depth = NOTHING_DEPTH });
     ok_status(CALL(link->qp, Read, (void *)3, NULL, 0, link->remote.address, link->remote.token, 0), ND_SUCCESS);
     ok_result(link->cq, Nd2RequestTypeRead, ND_SUCCESS, 3);
+    for (uintptr_t i = 0; i < 4 * NOTHING_DEPTH; i++) {
+        runner_sync();
+        post_send(link, i, 0, link->shape.size, 0);
+        ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, i);
+    }
+    runner_sync();
+    pattern_fill(link->buffer, link->shape.size, 2);
+    for (uintptr_t i = 0; i < 2 * NOTHING_DEPTH; i++) {
+        ok_status(CALL(link->qp, Read, (void *)i, NULL, 0, link->remote.address, link->remote.token, 0), ND_SUCCESS);
+        ok_result(link->cq, Nd2RequestTypeRead, ND_SUCCESS, i);
+    }
+    pattern_check(link->buffer, link->shape.size, 2);
     session_end(&session);
 }
 

@@ -97,6 +97,8 @@ static int check_send(struct fake_qp *qp, const struct ibv_send_wr *wr)
     case IBV_WR_RDMA_WRITE:
         return 0;
     case IBV_WR_RDMA_READ:
+        if (iwarp && !wr->num_sge)
+            fake_violation("a Read without entries: siw reads over what the slot's last request named");
         return wr->num_sge > device->attr.max_sge_rd || is_inline ? EINVAL : 0;
     case IBV_WR_SEND_WITH_IMM:
     case IBV_WR_RDMA_WRITE_WITH_IMM:

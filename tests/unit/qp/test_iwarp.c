@@ -64,6 +64,48 @@ TEST(sge__read_limit)
     unmake();
 }
 
+static void make_connected(void)
+{
+    make();
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    fake_qp_established(qp_verbs(qp));
+    qp_set_connected(qp);
+}
+
+/* siw's kernel gives a Read one entry whatever it has, and that would be the one of the slot's last request. */
+TEST(Read__without_entries)
+{
+    for (int batch = 0; batch < 2; batch++) {
+        struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ };
+        struct fake_wr posted;
+
+        make_connected();
+        if (batch)
+            qp_batch_start(qp);
+        ok_status(qp_read(qp, rig_ctx(0), NULL, 0, 0x40, 7, 0), ND_SUCCESS);
+        ok_status(qp_read(qp, rig_ctx(1), NULL, 0, 0x40, 7, ND_OP_FLAG_SILENT_SUCCESS), ND_SUCCESS);
+        ok_status(qp_initiate(qp, rig_ctx(2), Nd2RequestTypeRead, NULL, 0, 0, &wr), ND_SUCCESS); /* WinVerbs */
+        ok_status(rig_send(qp, 3, 0), ND_SUCCESS);
+        if (batch)
+            qp_batch_submit(qp);
+        for (unsigned i = 0; i < 3; i++) {
+            ok(fake_qp_wr(qp_verbs(qp), FAKE_SEND, i, &posted));
+            ok_int(posted.opcode, ==, IBV_WR_RDMA_READ);
+            ok_int(posted.num_sge, ==, 1);
+            ok_uint(posted.sge[0].addr, ==, 0);
+            ok_uint(posted.sge[0].length, ==, 0);
+            ok_uint(posted.sge[0].lkey, ==, 0);
+        }
+        ok(fake_qp_wr(qp_verbs(qp), FAKE_SEND, 3, &posted));
+        ok_int(posted.num_sge, ==, 0);
+        fake_qp_complete(qp_verbs(qp), FAKE_SEND, 4, IBV_WC_SUCCESS, 0);
+        ok_result(cq, Read, 0, ND_SUCCESS);
+        ok_result(cq, Read, 2, ND_SUCCESS);
+        ok_result(cq, Send, 3, ND_SUCCESS);
+        unmake();
+    }
+}
+
 /* Rejected: the kernel flushed the receives. They are posted again, in order, with their entries, and nobody saw it. */
 TEST(replace__receives_survive)
 {
@@ -316,13 +358,10 @@ static int post_send_late(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct i
 
 static void make_late(void)
 {
-    make();
+    make_connected();
     post_send = qp_verbs(qp)->context->ops.post_send;
     qp_verbs(qp)->context->ops.post_send = post_send_late;
     connected = true;
-    ok_status(qp_claim(qp), ND_SUCCESS);
-    fake_qp_established(qp_verbs(qp));
-    qp_set_connected(qp);
     ok_status(rig_send(qp, 1, 0), ND_SUCCESS);
     connected = false;
 }
