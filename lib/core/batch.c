@@ -63,10 +63,11 @@ uint32_t batch_drop_locked(struct queue *queue)
 }
 
 /* Hands the chain over. Index of the first request that the device refused, `count` if none. */
-static uint32_t post_chain(struct queue *queue, struct batch *batch, int *error)
+static uint32_t post_chain(struct queue *queue, struct batch *batch, int *error, bool *took)
 {
     uint32_t count = batch->count;
 
+    *took = false;
     if (queue == &queue->qp->rq) {
         struct ibv_recv_wr *bad = NULL;
 
@@ -80,6 +81,7 @@ static uint32_t post_chain(struct queue *queue, struct batch *batch, int *error)
         for (uint32_t i = 0; i < count; i++)
             batch->send[i].next = i + 1 < count ? &batch->send[i + 1] : NULL;
         *error = post_errno(ibv_post_send(queue->verbs, batch->send, &bad));
+        *took = *error && queue_took_all_the_same(queue, *error, bad);
         return !*error ? count : bad ? (uint32_t)(bad - batch->send) : 0;
     }
 }
@@ -88,16 +90,17 @@ bool batch_post_locked(struct queue *queue)
 {
     struct batch *batch = queue->batch;
     uint32_t done;
+    bool took;
     int error;
 
     if (!batch || !batch->count)
         return true;
-    done = post_chain(queue, batch, &error);
+    done = post_chain(queue, batch, &error, &took);
     if (!error) {
         batch->count = 0;
         return true;
     }
-    if (queue_took_all_the_same(queue, error)) {
+    if (took) {
         batch->count = 0;
         __atomic_store_n(&queue->mode, QUEUE_SOFT, __ATOMIC_RELAXED);
         return false;

@@ -232,6 +232,14 @@ err_unclaim:
     return status;
 }
 
+/* On iWARP the kernel has moved the queue pair, with the limits that the messages agreed on. */
+static void set_connected(struct connection *conn)
+{
+    if (connection_is_iw(conn))
+        qp_limit_reads(conn->qp, conn->outbound);
+    qp_set_connected(conn->qp);
+}
+
 NTSTATUS connection_complete(struct connection *conn)
 {
     NTSTATUS status = ND_CONNECTION_ABORTED;
@@ -240,7 +248,7 @@ NTSTATUS connection_complete(struct connection *conn)
         return connection_complete_bare(conn);
     if (connection_is_iw(conn) || connection_qp_establish(conn)) {
         conn->qp_moved = true;
-        qp_set_connected(conn->qp);
+        set_connected(conn);
         conn->state = WIRE_ESTABLISHED;
         return ND_SUCCESS;
     }
@@ -598,7 +606,7 @@ void connection_step(struct connection *conn, enum wire_event event, const struc
         if (connection_is_iw(conn)) {
             take_limits(conn, cm);
             if (conn->qp)
-                qp_set_connected(conn->qp);
+                set_connected(conn);
         }
         break;
     case NOTE_ACCEPT_FAILED:

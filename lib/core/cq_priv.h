@@ -101,6 +101,7 @@ struct queue {
     uint32_t inline_size;
     uint32_t max_sge;
     uint32_t max_read_sge;
+    uint32_t no_reads; /* atomic: the connection allows none, and the device would not say so */
     uint32_t depth;
     uint32_t closed;        /* requests from closed_at on were never given to the device */
     uint32_t closed_at;     /* head at that moment */

@@ -337,9 +337,11 @@ void queue_failed(struct queue *queue)
     qp_report_error(queue->qp);
 }
 
-bool queue_took_all_the_same(const struct queue *queue, int error)
+bool queue_took_all_the_same(const struct queue *queue, int error, const void *bad)
 {
-    return error == ENOTCONN && queue == &queue->qp->sq && queue->qp->iwarp;
+    if (queue != &queue->qp->sq || !queue->qp->iwarp)
+        return false;
+    return error == ENOTCONN || (error == EINVAL && !bad);
 }
 
 void qp_async_error(struct qp *qp)

@@ -91,9 +91,9 @@ static HRESULT post_failed(const struct queue *queue, int result)
 }
 
 /* Queue lock held, released here. */
-static __attribute__((noinline)) HRESULT post_failed_locked(struct queue *queue, int result)
+static __attribute__((noinline)) HRESULT post_failed_locked(struct queue *queue, int result, const void *bad)
 {
-    if (queue_took_all_the_same(queue, post_errno(result))) {
+    if (queue_took_all_the_same(queue, post_errno(result), bad)) {
         queue->head++;
         wordlock_unlock(&queue->lock);
         queue_failed(queue);
@@ -121,10 +121,12 @@ static inline bool is_window(ND2_REQUEST_TYPE type)
 }
 
 /* Windows of type 1 have a verb of their own. */
-static __attribute__((noinline)) int bind_type1(const struct queue *sq, const struct ibv_send_wr *wr)
+static __attribute__((noinline)) int bind_type1(const struct queue *sq, struct ibv_send_wr *wr,
+                                                struct ibv_send_wr **bad)
 {
     struct ibv_mw_bind bind = { .wr_id = wr->wr_id, .send_flags = wr->send_flags, .bind_info = wr->bind_mw.bind_info };
 
+    *bad = wr;
     return ibv_bind_mw(sq->verbs, wr->bind_mw.mw, &bind);
 }
 
@@ -164,11 +166,11 @@ static inline HRESULT post_locked(struct queue *sq, void *context, ND2_REQUEST_T
 
     prepare_locked(sq, context, type, length, key, flags, wr);
     if (is_window(type) && wr->opcode == IBV_WR_BIND_MW && wr->bind_mw.mw->type == IBV_MW_TYPE_1)
-        result = bind_type1(sq, wr);
+        result = bind_type1(sq, wr, &bad);
     else
         result = ibv_post_send(sq->verbs, wr, &bad);
     if (unlikely(result))
-        return post_failed_locked(sq, result);
+        return post_failed_locked(sq, result, bad);
     sq->head++;
     wordlock_unlock(&sq->lock);
     return ND_SUCCESS;
@@ -338,6 +340,22 @@ static inline void describe(struct ibv_send_wr *wr, const struct op *op)
     }
 }
 
+/* The connection allows none. */
+static __attribute__((noinline)) HRESULT refuse_read(struct queue *sq, void *context)
+{
+    HRESULT status;
+
+    if (begin_post(sq, context, Nd2RequestTypeRead, &status) == POST_OVER)
+        return status;
+    wordlock_unlock(&sq->lock);
+    return ND_INVALID_DEVICE_REQUEST;
+}
+
+static inline bool no_reads(const struct queue *sq)
+{
+    return unlikely(__atomic_load_n(&sq->no_reads, __ATOMIC_RELAXED));
+}
+
 /* All but the entries is in `wr`. */
 static __attribute__((noinline)) HRESULT initiate_wr(struct queue *sq, void *context, ND2_REQUEST_TYPE type,
                                                      const ND2_SGE *sge, uint32_t n, uint32_t flags,
@@ -358,6 +376,8 @@ static __attribute__((noinline)) HRESULT initiate_wr(struct queue *sq, void *con
     total = total_length(sge, n);
     if (total > sq->max_transfer)
         return ND_BUFFER_OVERFLOW;
+    if (type == Nd2RequestTypeRead && no_reads(sq))
+        return refuse_read(sq, context);
     /* Entries without a byte need no valid token when inline, which the device does not know. */
     if ((flags & ND_OP_FLAG_INLINE) && (total > sq->inline_size || !total))
         return send_gathered(sq, context, type, sge, n, flags, wr);
@@ -381,9 +401,19 @@ static inline HRESULT initiate_any(struct queue *sq, void *context, const ND2_SG
     return initiate_wr(sq, context, op.type, sge, n, flags, &wr);
 }
 
+/* An iWARP target answers Reads in the order of their requests, each once those before are answered: an earlier Read that a
+ * fence would wait for is over when the later one's memory is looked at, and when its bytes come. siw's kernel takes no fenced
+ * Read, and leaves it at the head of its queue. */
+static inline uint32_t read_flags(const struct queue *sq, uint32_t flags)
+{
+    return sq->qp->iwarp ? flags & ~(uint32_t)ND_OP_FLAG_READ_FENCE : flags;
+}
+
 HRESULT qp_initiate(struct qp *qp, void *context, uint32_t type, const ND2_SGE *sge, uint32_t n, uint32_t flags,
                     struct ibv_send_wr *wr)
 {
+    if (type == Nd2RequestTypeRead)
+        flags = read_flags(&qp->sq, flags);
     return initiate_wr(&qp->sq, context, (ND2_REQUEST_TYPE)type, sge, n, flags, wr);
 }
 
@@ -508,6 +538,9 @@ static __attribute__((noinline)) HRESULT read_flagged(struct queue *sq, void *co
 {
     if (unlikely(flags & ~(uint32_t)(ND_OP_FLAG_SILENT_SUCCESS | ND_OP_FLAG_READ_FENCE)))
         return ND_INVALID_PARAMETER_6;
+    flags = read_flags(sq, flags);
+    if (no_reads(sq))
+        return read_write_any(sq, context, sge, n, flags, Nd2RequestTypeRead, address, token, false);
     return read_write(sq, context, sge, n, flags, sq->max_transfer, Nd2RequestTypeRead, address, token);
 }
 
@@ -516,7 +549,8 @@ HRESULT qp_read(struct qp *qp, void *context, const ND2_SGE *sge, uint32_t n, ui
 {
     struct queue *sq = &qp->sq;
 
-    if (unlikely(flags))
+    /* One branch for both. */
+    if (unlikely(flags | __atomic_load_n(&sq->no_reads, __ATOMIC_RELAXED)))
         return read_flagged(sq, context, sge, n, address, token, flags);
     return read_write(sq, context, sge, n, 0, sq->max_transfer, Nd2RequestTypeRead, address, token);
 }
@@ -661,7 +695,7 @@ static inline HRESULT receive_locked(struct queue *rq, void *context, const ND2_
     slot->spare = key_of(sge, n, 0);
     result = post_recv(rq, slot, sges, n);
     if (unlikely(result))
-        return post_failed_locked(rq, result);
+        return post_failed_locked(rq, result, NULL);
     rq->head++;
     wordlock_unlock(&rq->lock);
     return ND_SUCCESS;
@@ -709,7 +743,7 @@ static inline HRESULT receive_one_locked(struct queue *rq, void *context, const 
     rq->one.sg_list = device_sges(copy, sge, 1);
     result = ibv_post_recv(rq->verbs, &rq->one, &rq->bad);
     if (unlikely(result))
-        return post_failed_locked(rq, result);
+        return post_failed_locked(rq, result, NULL);
     rq->head++;
     wordlock_unlock(&rq->lock);
     return ND_SUCCESS;

@@ -504,6 +504,11 @@ bool qp_tried(struct qp *qp)
     return tried;
 }
 
+void qp_limit_reads(struct qp *qp, uint32_t most)
+{
+    __atomic_store_n(&qp->sq.no_reads, !most && qp->adapter->device->soft, __ATOMIC_RELAXED);
+}
+
 int qp_modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     int error = EINVAL;
@@ -511,6 +516,8 @@ int qp_modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
     pthread_mutex_lock(&qp->control);
     if (qp->verbs && !__atomic_load_n(&qp->err, __ATOMIC_ACQUIRE)) {
         error = post_errno(ibv_modify_qp(qp->verbs, attr, mask));
+        if (!error && (mask & IBV_QP_MAX_QP_RD_ATOMIC))
+            qp_limit_reads(qp, attr->max_rd_atomic);
         if (!error && (mask & IBV_QP_STATE)) {
             qp->state = attr->qp_state;
             if (qp->manual)

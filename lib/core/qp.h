@@ -60,6 +60,10 @@ int qp_modify(struct qp *qp, struct ibv_qp_attr *attr, int mask);
 /* From here on initiator posts are handed to the device (RTS reached; iWARP: ESTABLISHED). */
 void qp_set_connected(struct qp *qp);
 
+/* So many Reads at a time: with 0 one is refused where the device would keep it, and all behind it, for ever (siw, rxe). Before
+ * qp_set_connected on iWARP; elsewhere qp_modify knows. */
+void qp_limit_reads(struct qp *qp, uint32_t most);
+
 /* Disconnect was called: later posts succeed, are never handed to the device, and complete ND_CANCELED after the
  * device's flushes (A38). Work in flight is unharmed. */
 void qp_close_posts(struct qp *qp);

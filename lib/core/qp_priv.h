@@ -105,10 +105,11 @@ void queue_close(struct queue *queue);
 /* The device refused what the queue needs: to ERROR, from the loop. No lock held. */
 void queue_failed(struct queue *queue);
 
-/* A post failed with `error`, and the device has the request none the less. siw's provider puts it into the ring before it asks
- * the kernel, which says ENOTCONN while the connection is on its way out and flushes the ring, or does not: the request
- * comes back with the others. Then queue_failed. */
-bool queue_took_all_the_same(const struct queue *queue, int error);
+/* A post failed with `error` at the request `bad`, and the device has them all none the less. siw's provider puts them into the
+ * ring before it asks the kernel, which says ENOTCONN while the connection is on its way out and flushes the ring, or does
+ * not: the request comes back with the others. EINVAL is what the kernel says of the ring's head, which stays there. Then
+ * queue_failed. Of receives it has none. */
+bool queue_took_all_the_same(const struct queue *queue, int error, const void *bad);
 
 /* To ERROR: queues closed, device QP modified. No lock held. */
 void qp_fail(struct qp *qp);

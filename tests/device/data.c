@@ -594,6 +594,90 @@ CLIENT(read_limit_and_fence)
     session_end(&session);
 }
 
+/* A fenced Read is legal, on a queue that is idle and behind other Reads, and what is behind it goes on. */
+
+SERVER(fenced_read)
+{
+    struct session session;
+    struct link *link = &session.link;
+
+    session_begin(&session, &(struct shape){ .size = 65536, .reads = 1, .depth = 12 });
+    pattern_fill(link->buffer, 65536 - 64, 3);
+    post_receive(link, 1, 65536 - 64, 64);
+    post_receive(link, 2, 65536 - 64, 64);
+    runner_sync();
+    ok_result(link->cq, Nd2RequestTypeReceive, ND_SUCCESS, 1);
+    ok_result(link->cq, Nd2RequestTypeReceive, ND_SUCCESS, 2);
+    session_end(&session);
+}
+
+CLIENT(fenced_read)
+{
+    struct session session;
+    struct link *link = &session.link;
+    ND2_SGE sge;
+
+    session_begin(&session, &(struct shape){ .size = 65536, .reads = 1, .depth = 12 });
+    runner_sync();
+    sge = sge_of(link, 0, 8000);
+    ok_status(CALL(link->qp, Read, (void *)1, &sge, 1, link->remote.address, link->remote.token, ND_OP_FLAG_READ_FENCE),
+              ND_SUCCESS);
+    post_send(link, 2, 65536 - 64, 64, 0);
+    ok_result(link->cq, Nd2RequestTypeRead, ND_SUCCESS, 1);
+    ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, 2);
+    pattern_check(link->buffer, 8000, 3);
+    for (uintptr_t i = 0; i < 8; i++) {
+        sge = sge_of(link, i * 8000, 8000);
+        ok_status(CALL(link->qp, Read, (void *)i, &sge, 1, link->remote.address + i * 8000, link->remote.token,
+                       i & 1 ? ND_OP_FLAG_READ_FENCE : 0),
+                  ND_SUCCESS);
+    }
+    post_send(link, 8, 65536 - 64, 64, ND_OP_FLAG_READ_FENCE);
+    for (uintptr_t i = 0; i < 8; i++)
+        ok_result(link->cq, Nd2RequestTypeRead, ND_SUCCESS, i);
+    ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, 8);
+    pattern_check(link->buffer, 64000, 3);
+    session_end(&session);
+}
+
+/* An outbound limit of 0 is "no Reads": one is refused, where it would stand in the queue for ever, and the queue works on. */
+
+SERVER(no_reads)
+{
+    struct session session;
+    struct link *link = &session.link;
+
+    session_begin(&session, NULL);
+    post_receive(link, 1, 0, 64);
+    runner_sync();
+    ok_result(link->cq, Nd2RequestTypeReceive, ND_SUCCESS, 1);
+    session_end(&session);
+}
+
+CLIENT(no_reads)
+{
+    struct session session;
+    struct link *link = &session.link;
+    ULONG in = 7, out = 7;
+    ND2_SGE sge;
+
+    session_begin(&session, NULL);
+    ok_status(CALL(link->connector, GetReadLimits, &in, &out), ND_SUCCESS);
+    ok_uint(out, ==, 0);
+    runner_sync();
+    sge = sge_of(link, 0, 8);
+    for (ULONG flags = 0; flags <= ND_OP_FLAG_READ_FENCE; flags++) {
+        ok_status(CALL(link->qp, Read, (void *)1, &sge, 1, link->remote.address, link->remote.token, flags),
+                  ND_INVALID_DEVICE_REQUEST);
+        ok_status(CALL(link->qp, Read, (void *)1, NULL, 0, link->remote.address, link->remote.token, flags),
+                  ND_INVALID_DEVICE_REQUEST);
+    }
+    post_send(link, 2, 0, 64, 0);
+    ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, 2);
+    result_none(link->cq);
+    session_end(&session);
+}
+
 /* Both ways at once, many messages in flight, order kept. */
 
 #define STREAM 600

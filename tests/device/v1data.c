@@ -183,6 +183,31 @@ CLIENT(bad_posts)
     v1_end(&v1);
 }
 
+/* An endpoint that allows no Reads of its own: refused, and what comes behind works. */
+ALONE(no_reads)
+{
+    ND_MW_DESCRIPTOR mw = { 0 };
+    struct v1 near, far;
+    ND_RESULT r, received;
+    ND_SGE sge;
+
+    v1_open(&near, 4096);
+    v1_open(&far, 4096);
+    v1_make_connector(&near);
+    ok_status(CALL(near.connector, CreateEndpoint, near.cq, near.cq, 16, 16, 2, 2, 0, 0, NULL, &near.endpoint),
+              ND_SUCCESS);
+    v1_self_connect(&near, &far);
+    sge = v1_sge(&near, 0, 8);
+    ok_status(CALL(near.endpoint, Read, &r, &sge, 1, &mw, 0, 0), ND_INVALID_DEVICE_REQUEST);
+    v1_receive(&far, &received, 0, 8);
+    v1_send(&near, &r, 0, 8, 0);
+    ok_v1_result(&near, &r, ND_SUCCESS);
+    ok_v1_result(&far, &received, ND_SUCCESS);
+    v1_disconnect(&near);
+    v1_close(&near);
+    v1_close(&far);
+}
+
 /* A solicited message wakes who waits for one. */
 
 SERVER(solicited)

@@ -147,6 +147,69 @@ ALONE(atomics)
     wv_pair_drop(&pair);
 }
 
+/* Behind another Read and alone; a Send goes on behind it. */
+ALONE(fenced_read)
+{
+    struct wvpair pair;
+    struct wvlink *a, *b;
+    WV_SGE sge;
+
+    wv_pair(&pair, &(struct wvshape){ .reads = 1 });
+    a = &pair.link[0];
+    b = &pair.link[1];
+    pattern_fill(b->buffer, 1000, 7);
+    wv_receive(b, 9, 2000, 64);
+    for (UINT64 i = 0; i < 4; i++) {
+        sge = wv_sge(a, 250 * i, 250);
+        ok_status(CALL(a->qp, Read, i, &sge, 1, i % 3 ? 0 : WV_SEND_FENCE, wv_remote(a, 250 * i), a->remote.rkey),
+                  WV_SUCCESS);
+    }
+    sge = wv_sge(a, 2000, 64);
+    ok_status(CALL(a->qp, Send, 4, &sge, 1, 0, 0), WV_SUCCESS);
+    for (UINT64 i = 0; i < 4; i++)
+        ok_completion(a->cq, WvRdmaRead, WvWcSuccess, i);
+    ok_completion(a->cq, WvSend, WvWcSuccess, 4);
+    ok_completion(b->cq, WvReceive, WvWcSuccess, 9);
+    pattern_check(a->buffer, 1000, 7);
+    wv_pair_drop(&pair);
+}
+
+/* A Read without entries touches no memory, whatever the slot's last request had; and with a limit of 0 there are none. */
+ALONE(read_of_nothing)
+{
+    struct wvpair pair;
+    struct wvlink *a, *b;
+    WV_SGE sge;
+
+    wv_pair(&pair, &(struct wvshape){ .reads = 1 });
+    a = &pair.link[0];
+    b = &pair.link[1];
+    for (UINT64 i = 0; i < 64; i++) {
+        wv_receive(b, i, 0, 1000);
+        sge = wv_sge(a, 0, 1000);
+        ok_status(CALL(a->qp, Send, i, &sge, 1, 0, 0), WV_SUCCESS);
+        ok_completion(a->cq, WvSend, WvWcSuccess, i);
+        ok_completion(b->cq, WvReceive, WvWcSuccess, i);
+    }
+    pattern_fill(a->buffer, 1000, 1);
+    for (UINT64 i = 0; i < 32; i++) {
+        ok_status(CALL(a->qp, Read, i, NULL, 0, 0, wv_remote(a, 0), a->remote.rkey), WV_SUCCESS);
+        ok_completion(a->cq, WvRdmaRead, WvWcSuccess, i);
+    }
+    pattern_check(a->buffer, 1000, 1);
+    wv_pair_drop(&pair);
+    wv_pair(&pair, NULL);
+    a = &pair.link[0];
+    b = &pair.link[1];
+    sge = wv_sge(a, 0, 8);
+    ok_status(CALL(a->qp, Read, 1, &sge, 1, 0, wv_remote(a, 0), a->remote.rkey), WV_INVALID_PARAMETER);
+    wv_receive(b, 2, 0, 8);
+    ok_status(CALL(a->qp, Send, 3, &sge, 1, 0, 0), WV_SUCCESS);
+    ok_completion(a->cq, WvSend, WvWcSuccess, 3);
+    ok_completion(b->cq, WvReceive, WvWcSuccess, 2);
+    wv_pair_drop(&pair);
+}
+
 /* ---- what goes wrong ---- */
 
 /* The request that failed and the one behind it; the passive side's receive comes back too. */

@@ -99,6 +99,8 @@ static int check_send(struct fake_qp *qp, const struct ibv_send_wr *wr)
     case IBV_WR_RDMA_READ:
         if (iwarp && !wr->num_sge)
             fake_violation("a Read without entries: siw reads over what the slot's last request named");
+        if (iwarp && (wr->send_flags & IBV_SEND_FENCE))
+            fake_violation("a fenced Read: siw leaves it at the head of its queue for ever");
         return wr->num_sge > device->attr.max_sge_rd || is_inline ? EINVAL : 0;
     case IBV_WR_SEND_WITH_IMM:
     case IBV_WR_RDMA_WRITE_WITH_IMM:

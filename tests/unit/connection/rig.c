@@ -382,6 +382,11 @@ int qp_modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
     return qp->verbs ? ibv_modify_qp(qp->verbs, attr, mask) : EINVAL;
 }
 
+void qp_limit_reads(struct qp *qp, uint32_t most)
+{
+    qp->reads = most;
+}
+
 void qp_set_connected(struct qp *qp)
 {
     step(qp, RIG_CONNECTED);

@@ -54,6 +54,7 @@ struct qp {
     bool claimed, tried, used, srq, hold_drain, held;
     struct ibv_qp *grave; /* released while held */
     unsigned count[RIG_STEPS];
+    uint32_t reads; /* as qp_limit_reads was told */
     int replace_error;
     struct list drains;
     void (*hook)(struct qp *qp, enum rig_step step); /* called at each step, before it */

@@ -34,6 +34,7 @@ TEST(iWARP__connect)
     ok_status(connector_complete_connect(a.c, &a.complete), ND_PENDING);
     ok_done(&a.complete, ND_SUCCESS);
     ok_uint(a.qp->count[RIG_CONNECTED], ==, 1);
+    ok_uint(a.qp->reads, ==, 2);
     ok_uint(fake_count(FAKE_rdma_establish), ==, 0);
     ok(fake_qp_attr(a.qp->verbs, IBV_QPS_INIT, &mask) != NULL);
     ok(fake_log_find(FAKE_rdma_connect, -1)->on_loop == false);
@@ -57,6 +58,7 @@ TEST(iWARP__accept)
     ok_status(connector_get_read_limits(p.c, &in, &out), ND_SUCCESS);
     ok_uint(in, ==, 4); /* what the kernel made of it, not what was asked */
     ok_uint(out, ==, 3);
+    ok_uint(p.qp->reads, ==, 3);
     passive_end(&p);
 }
 

@@ -106,6 +106,104 @@ TEST(Read__without_entries)
     }
 }
 
+/* siw takes no fenced Read; a target answers Reads in their order. */
+TEST(Read__fenced)
+{
+    static const uint32_t fence = ND_OP_FLAG_READ_FENCE;
+    ND2_SGE sge = { (void *)(uintptr_t)0x1000, 0, 0 };
+
+    for (int batch = 0; batch < 2; batch++) {
+        struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ };
+        struct fake_wr posted;
+
+        make_connected();
+        if (batch)
+            qp_batch_start(qp);
+        ok_status(qp_read(qp, rig_ctx(0), &sge, 1, 0x40, 7, fence), ND_SUCCESS);
+        ok_status(qp_read(qp, rig_ctx(1), NULL, 0, 0x40, 7, fence | ND_OP_FLAG_SILENT_SUCCESS), ND_SUCCESS);
+        ok_status(qp_initiate(qp, rig_ctx(2), Nd2RequestTypeRead, &sge, 1, fence, &wr), ND_SUCCESS); /* WinVerbs */
+        ok_status(rig_send(qp, 3, fence), ND_SUCCESS);
+        if (batch)
+            qp_batch_submit(qp);
+        for (unsigned i = 0; i < 4; i++) {
+            ok(fake_qp_wr(qp_verbs(qp), FAKE_SEND, i, &posted));
+            ok_int(posted.opcode, ==, i == 3 ? IBV_WR_SEND : IBV_WR_RDMA_READ);
+            ok_uint(posted.send_flags & IBV_SEND_FENCE, ==, i == 3 ? IBV_SEND_FENCE : 0);
+        }
+        fake_qp_complete(qp_verbs(qp), FAKE_SEND, 4, IBV_WC_SUCCESS, 0);
+        ok_result(cq, Read, 0, ND_SUCCESS);
+        ok_result(cq, Read, 2, ND_SUCCESS);
+        ok_result(cq, Send, 3, ND_SUCCESS);
+        unmake();
+    }
+}
+
+static void ok_no_reads(void)
+{
+    struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_READ };
+    ND2_SGE sge = { (void *)(uintptr_t)0x1000, 0, 0 };
+
+    for (uint32_t flags = 0; flags <= (ND_OP_FLAG_READ_FENCE | ND_OP_FLAG_SILENT_SUCCESS); flags++) {
+        ok_status(qp_read(qp, NULL, &sge, 1, 0x40, 7, flags), ND_INVALID_DEVICE_REQUEST);
+        ok_status(qp_read(qp, NULL, NULL, 0, 0x40, 7, flags), ND_INVALID_DEVICE_REQUEST);
+        ok_status(qp_initiate(qp, NULL, Nd2RequestTypeRead, &sge, 1, flags, &wr), ND_INVALID_DEVICE_REQUEST);
+    }
+    /* What is wrong with the call itself comes first. */
+    ok_status(qp_read(qp, NULL, NULL, 0, 0x40, 7, 0x40), ND_INVALID_PARAMETER_6);
+    ok_status(qp_read(qp, NULL, &sge, 1000, 0x40, 7, 0), ND_DATA_OVERRUN);
+    ok_status(qp_read(qp, NULL, NULL, 1, 0x40, 7, 0), ND_INVALID_PARAMETER_2);
+    sge.BufferLength = adapter->limits.max_transfer + 1;
+    ok_status(qp_read(qp, NULL, &sge, 1, 0x40, 7, 0), ND_BUFFER_OVERFLOW);
+}
+
+/* siw would keep a Read that the connection does not allow, and all behind it, for ever. Once nothing reaches the device it is
+ * as any other request. */
+TEST(Read__none_allowed)
+{
+    make();
+    adapter->device->soft = true;
+    qp_limit_reads(qp, 0);
+    ok_status(qp_read(qp, NULL, NULL, 0, 0x40, 7, 0), ND_CONNECTION_INVALID);
+    ok_status(qp_claim(qp), ND_SUCCESS);
+    fake_qp_established(qp_verbs(qp));
+    qp_set_connected(qp);
+    ok_no_reads();
+    qp_batch_start(qp);
+    ok_no_reads();
+    ok_status(rig_send(qp, 1, 0), ND_SUCCESS);
+    qp_batch_submit(qp);
+    ok_uint(fake_qp_posted(qp_verbs(qp), FAKE_SEND), ==, 1);
+    qp_close_posts(qp);
+    ok_status(qp_read(qp, rig_ctx(2), NULL, 0, 0x40, 7, 0), ND_SUCCESS);
+    ok_status(qp_flush(qp), ND_SUCCESS);
+    ok_result(cq, Send, 1, ND_CANCELED);
+    ok_result(cq, Read, 2, ND_CANCELED);
+    unmake();
+}
+
+/* The devices of rxe do so too; others have an answer of their own. The limit comes with the state there. */
+TEST(Read__none_allowed_on_ib)
+{
+    for (int soft = 0; soft < 2; soft++) {
+        adapter = rig_open(RIG_IB);
+        adapter->device->soft = soft != 0;
+        cq = rig_cq(adapter, 16);
+        qp = rig_qp(adapter, cq, cq, 4);
+        rig_connect(qp); /* with a limit of 0 */
+        if (soft)
+            ok_no_reads();
+        else
+            ok_status(qp_read(qp, rig_ctx(1), NULL, 0, 0x40, 7, 0), ND_SUCCESS);
+        qp_limit_reads(qp, 1);
+        ok_status(qp_read(qp, rig_ctx(2), NULL, 0, 0x40, 7, 0), ND_SUCCESS);
+        fake_qp_complete(qp_verbs(qp), FAKE_SEND, 2, IBV_WC_SUCCESS, 0);
+        if (!soft)
+            ok_result(cq, Read, 1, ND_SUCCESS);
+        ok_result(cq, Read, 2, ND_SUCCESS);
+        unmake();
+    }
+}
+
 /* Rejected: the kernel flushed the receives. They are posted again, in order, with their entries, and nobody saw it. */
 TEST(replace__receives_survive)
 {
@@ -346,6 +444,7 @@ TEST(replace__not_on_ib)
 
 static int (*post_send)(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 static bool connected;
+static int refusal;
 
 /* siw: in the ring, and the kernel that was told of it says no. */
 static int post_send_late(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -353,11 +452,12 @@ static int post_send_late(struct ibv_qp *verbs, struct ibv_send_wr *wr, struct i
     int error = post_send(verbs, wr, bad);
 
     *bad = NULL;
-    return error || connected ? error : ENOTCONN;
+    return error || connected ? error : refusal;
 }
 
-static void make_late(void)
+static void make_late(int error)
 {
+    refusal = error;
     make_connected();
     post_send = qp_verbs(qp)->context->ops.post_send;
     qp_verbs(qp)->context->ops.post_send = post_send_late;
@@ -378,7 +478,7 @@ static void ok_sends_cancelled(uintptr_t count)
 
 TEST(post__late_and_flushed)
 {
-    make_late();
+    make_late(ENOTCONN);
     ok_status(rig_send(qp, 2, 0), ND_SUCCESS);
     ok_status(rig_send(qp, 3, 0), ND_SUCCESS); /* not for the device any more */
     ok_uint(fake_qp_posted(qp_verbs(qp), FAKE_SEND), ==, 2);
@@ -386,10 +486,33 @@ TEST(post__late_and_flushed)
     ok_sends_cancelled(3);
 }
 
+/* The kernel refuses what is at the ring's head, and leaves it there. */
+TEST(post__stays_at_the_head)
+{
+    make_late(EINVAL);
+    ok_status(rig_send(qp, 2, 0), ND_SUCCESS);
+    ok_status(rig_send(qp, 3, 0), ND_SUCCESS);
+    ok_uint(fake_qp_posted(qp_verbs(qp), FAKE_SEND), ==, 2);
+    rig_run();
+    ok_sends_cancelled(3);
+}
+
+TEST(post__batch_stays_at_the_head)
+{
+    make_late(EINVAL);
+    qp_batch_start(qp);
+    for (uintptr_t i = 2; i <= 3; i++)
+        ok_status(rig_send(qp, i, 0), ND_SUCCESS);
+    qp_batch_submit(qp);
+    ok_uint(fake_qp_posted(qp_verbs(qp), FAKE_SEND), ==, 3);
+    rig_run();
+    ok_sends_cancelled(3);
+}
+
 /* The kernel had flushed the ring already. */
 TEST(post__late_and_lost)
 {
-    make_late();
+    make_late(ENOTCONN);
     fake_auto_flush(false);
     ok_status(rig_send(qp, 2, 0), ND_SUCCESS);
     ok_status(rig_send(qp, 3, 0), ND_SUCCESS);
@@ -403,7 +526,7 @@ TEST(post__late_and_lost)
 
 TEST(post__late_batch)
 {
-    make_late();
+    make_late(ENOTCONN);
     qp_batch_start(qp);
     for (uintptr_t i = 2; i <= 3; i++)
         ok_status(rig_send(qp, i, 0), ND_SUCCESS);
