@@ -300,32 +300,24 @@ static NTSTATUS reserve(struct cq *cq, uint32_t depth)
     return ND_SUCCESS;
 }
 
-NTSTATUS cq_attach(struct cq *cq, struct queue *queue, bool sender)
+NTSTATUS cq_attach(struct cq *cq, struct queue *queue)
 {
     NTSTATUS status;
 
     pthread_mutex_lock(&cq->control);
     status = reserve(cq, queue->depth);
-    if (status == ND_SUCCESS) {
+    if (status == ND_SUCCESS)
         list_add_tail(&cq->queues, &queue->queue_link);
-        if (sender)
-            __atomic_add_fetch(&cq->senders, 1, __ATOMIC_RELAXED);
-    }
     pthread_mutex_unlock(&cq->control);
-    /* A SOLICITED arm may have to become stronger. */
-    if (sender && status == ND_SUCCESS)
-        cq_kick(cq);
     return status;
 }
 
-void cq_detach(struct cq *cq, struct queue *queue, bool sender)
+void cq_detach(struct cq *cq, struct queue *queue)
 {
     pthread_mutex_lock(&cq->control);
     if (list_linked(&queue->queue_link)) {
         list_del(&queue->queue_link);
         cq->reserved -= queue->depth;
-        if (sender)
-            __atomic_sub_fetch(&cq->senders, 1, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&cq->control);
 }

@@ -186,13 +186,12 @@ struct cq {
     struct adapter *adapter;
     struct device_link device_link;
 
-    pthread_mutex_t control; /* down to `senders`, and growing the stash, the table or the device's CQ */
+    pthread_mutex_t control; /* down to `entries`, and growing the stash, the table or the device's CQ */
     struct list queues;      /* attached: struct queue.queue_link */
     struct list shares;      /* struct cq_share.cq_link */
     uint32_t numbered;       /* entries of the table */
     uint32_t reserved;       /* sum of their depths, an SRQ's once */
     uint32_t entries;        /* of the device's CQ */
-    uint32_t senders;        /* attached initiator queues; atomic */
 
     struct list notifies;      /* notify lock: struct request.link, oldest first */
     uint32_t armed;            /* notify lock: enum cq_arm */
@@ -229,8 +228,8 @@ static inline void cq_unlock(struct cq *cq)
 /* --- cq.c --- */
 
 /* Reserves stash room for a queue, lets the device's CQ grow; undone by cq_detach (once). ND_NO_MEMORY. */
-NTSTATUS cq_attach(struct cq *cq, struct queue *queue, bool sender);
-void cq_detach(struct cq *cq, struct queue *queue, bool sender);
+NTSTATUS cq_attach(struct cq *cq, struct queue *queue);
+void cq_detach(struct cq *cq, struct queue *queue);
 
 /* The same for an SRQ of that depth; `share` (already linked: NULL) goes into cq->shares. */
 NTSTATUS cq_reserve(struct cq *cq, uint32_t depth, struct cq_share *share);

@@ -65,7 +65,7 @@ struct device {
     bool has_type1;   /* and type 1 */
     enum device_invalidate invalidates;
     bool inlines_invalidate;
-    bool solicited_arms; /* SOLICITED may be armed for receives (false on siw: arm ANY) */
+    bool solicited_arms; /* a SOLICITED arm fires for all that it has to (false on siw and rxe: arm ANY) */
     bool cq_resizes;
     struct ibv_device_attr attr;
     struct ibv_comp_channel *channel; /* NULL: the device has none; Notify fails with ND_NOT_SUPPORTED */

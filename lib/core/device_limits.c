@@ -218,9 +218,11 @@ NTSTATUS device_find_limits(struct device *device)
     NTSTATUS status = ND_INSUFFICIENT_RESOURCES;
     uint32_t inline_size;
 
-    device->solicited_arms = device->transport == DEVICE_IB;
     device->cq_resizes = find_resize(device);
     find_ids(device);
+    /* siw never fires one for a receive, rxe neither for a failed send nor for a receive that fails by a message without the
+     * flag. */
+    device->solicited_arms = device->transport == DEVICE_IB && !device->soft;
     find_windows(device);
     limits->max_cq_depth = find_cq_depth(device);
     trial.pd = ibv_alloc_pd(device->verbs);

@@ -94,7 +94,6 @@ void cq_die(struct cq *cq, NTSTATUS status)
 /* What the pending requests need of the device. */
 static enum cq_arm strength_locked(const struct cq *cq)
 {
-    const struct device *device = cq->adapter->device;
     enum cq_arm need = ARM_NONE;
 
     list_for_each (node, &cq->notifies) {
@@ -105,11 +104,7 @@ static enum cq_arm strength_locked(const struct cq *cq)
         if (type == ND_CQ_NOTIFY_SOLICITED)
             need = ARM_SOLICITED;
     }
-    /* siw never fires a solicited arm for a receive, rxe never for a failed send. */
-    if (need == ARM_SOLICITED &&
-        (!device->solicited_arms || (device->soft && __atomic_load_n(&cq->senders, __ATOMIC_RELAXED))))
-        return ARM_ANY;
-    return need;
+    return need == ARM_SOLICITED && !cq->adapter->device->solicited_arms ? ARM_ANY : need;
 }
 
 /* What pending requests wait for. */

@@ -271,10 +271,10 @@ NTSTATUS qp_create(const struct qp_config *config, struct qp **out)
         goto err_free;
     if (qp->iwarp)
         cq_unsure(qp->rq.cq); /* a failed attempt flushes receives, which is not to be seen */
-    status = cq_attach(qp->sq.cq, &qp->sq, true);
+    status = cq_attach(qp->sq.cq, &qp->sq);
     if (status != ND_SUCCESS)
         goto err_slots;
-    status = cq_attach(qp->rq.cq, &qp->rq, false);
+    status = cq_attach(qp->rq.cq, &qp->rq);
     if (status != ND_SUCCESS)
         goto err_send_cq;
     error = make_first(qp, config);
@@ -307,9 +307,9 @@ err_verbs:
     free(qp->rq.sges);
     free(qp->rq.sge_counts);
 err_recv_cq:
-    cq_detach(qp->rq.cq, &qp->rq, false);
+    cq_detach(qp->rq.cq, &qp->rq);
 err_send_cq:
-    cq_detach(qp->sq.cq, &qp->sq, true);
+    cq_detach(qp->sq.cq, &qp->sq);
 err_slots:
     free(qp->sq.slots);
 err_free:
@@ -401,8 +401,8 @@ void qp_release(struct qp *qp)
     qp->drained = true;
     waited_for = !list_empty(&qp->drains);
     pthread_mutex_unlock(&qp->control);
-    cq_detach(qp->sq.cq, &qp->sq, true);
-    cq_detach(qp->rq.cq, &qp->rq, false);
+    cq_detach(qp->sq.cq, &qp->sq);
+    cq_detach(qp->rq.cq, &qp->rq);
     if (qp->rq.srq) {
         cq_number_del(qp->rq.cq, &qp->rq);
         srq_detach(qp->rq.srq, qp->rq.cq);

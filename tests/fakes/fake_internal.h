@@ -271,6 +271,8 @@ unsigned fake_qp_flush_queue(struct fake_qp *qp, enum fake_queue queue); /* how 
 void fake_qp_to_error(struct fake_qp *qp);
 void fake_qp_connected(struct fake_qp *qp, uint32_t peer_qpn); /* iWARP: the kernel takes it to RTS */
 void fake_qp_finish_send(struct fake_qp *qp, enum ibv_wc_status status, uint32_t byte_len);
+/* Does it fire an arm for solicited completions? `flag`: the message has the flag. */
+bool fake_qp_alerts(const struct fake_qp *qp, enum ibv_wc_status status, bool flag);
 void fake_qp_finish_recv(struct fake_qp *qp, const struct ibv_wc *from, bool solicited);
 struct fake_posted *fake_qp_next_send(struct fake_qp *qp); /* NULL: none */
 struct fake_posted *fake_qp_next_recv(struct fake_qp *qp); /* its own or the SRQ's; NULL: none */

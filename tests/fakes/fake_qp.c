@@ -426,6 +426,13 @@ void fake_qp_finish_send(struct fake_qp *qp, enum ibv_wc_status status, uint32_t
         fake_qp_to_error(qp);
 }
 
+bool fake_qp_alerts(const struct fake_qp *qp, enum ibv_wc_status status, bool flag)
+{
+    if (status == IBV_WC_SUCCESS)
+        return flag;
+    return flag || status == IBV_WC_WR_FLUSH_ERR || !(fake_qp_device(qp)->quirks & FAKE_QUIRK_SOLICITED_BY_FLAG);
+}
+
 void fake_qp_finish_recv(struct fake_qp *qp, const struct ibv_wc *from, bool solicited)
 {
     struct fake_posted *posted = fake_qp_next_recv(qp);
@@ -464,7 +471,7 @@ unsigned fake_qp_complete(struct ibv_qp *public, enum fake_queue queue, unsigned
         if (queue == FAKE_SEND)
             fake_qp_finish_send(qp, status, byte_len);
         else
-            fake_qp_finish_recv(qp, &wc, status != IBV_WC_SUCCESS);
+            fake_qp_finish_recv(qp, &wc, fake_qp_alerts(qp, status, false));
         done++;
     }
     fake_unlock();

@@ -83,10 +83,11 @@ static struct cursor cursor_send(const struct fake_posted *posted)
 /* Both ends fail: the receiver's completion first, then the sender's. */
 static void fail_both(struct fake_qp *qp, enum ibv_wc_status here, struct fake_qp *peer, enum ibv_wc_status there)
 {
+    bool flag = fake_qp_next_send(qp)->wr.send_flags & IBV_SEND_SOLICITED;
     struct ibv_wc wc = { .status = there };
 
     if (there != IBV_WC_SUCCESS)
-        fake_qp_finish_recv(peer, &wc, true);
+        fake_qp_finish_recv(peer, &wc, fake_qp_alerts(peer, there, flag));
     else
         fake_qp_to_error(peer);
     fake_qp_finish_send(qp, here, 0);

@@ -139,7 +139,9 @@ enum fake_quirk {
     FAKE_QUIRK_LAST_WQE = 1 << 5,          /* HCA: QP_LAST_WQE_REACHED when a QP with a SRQ goes to ERROR */
     FAKE_QUIRK_NEGATIVE_POST = 1 << 6,     /* siw: post calls fail with a negative errno value */
     FAKE_QUIRK_ROUND_UP = 1 << 7,          /* queues and CQs get a power of two less one, as rxe makes them */
-    FAKE_QUIRK_RXE = FAKE_QUIRK_LATE_RECV_STUCK | FAKE_QUIRK_SOLICITED_NO_SEND | FAKE_QUIRK_ROUND_UP,
+    FAKE_QUIRK_SOLICITED_BY_FLAG = 1 << 8, /* rxe: nor does a receive that fails by a message without the flag */
+    FAKE_QUIRK_RXE =
+        FAKE_QUIRK_LATE_RECV_STUCK | FAKE_QUIRK_SOLICITED_NO_SEND | FAKE_QUIRK_ROUND_UP | FAKE_QUIRK_SOLICITED_BY_FLAG,
     FAKE_QUIRK_SIW =
         FAKE_QUIRK_DEAD_POST_LOST | FAKE_QUIRK_SOLICITED_NO_RECV | FAKE_QUIRK_QUERY_RESET | FAKE_QUIRK_NEGATIVE_POST,
 };

@@ -453,15 +453,20 @@ TEST(Notify__solicited_is_not_satisfied_by_a_send)
     unmake();
 }
 
-/* rxe does not fire a solicited arm for a failed send, siw not for any receive: ANY is armed, and what is no reason is
- * filtered here. */
+/* rxe does not fire a solicited arm for a failed send, nor for a receive that fails by a message without the flag, siw not
+ * for any receive: ANY is armed, and what is no reason is filtered here. */
+static void be_rxe(void)
+{
+    fake_device_quirks("fake_ib", FAKE_QUIRK_RXE);
+    fake_device_attr("fake_ib")->vendor_id = 0xffffff;
+}
+
 TEST(Notify__solicited_on_rxe)
 {
     struct notify n;
 
-    fake_device_quirks("fake_ib", FAKE_QUIRK_RXE);
+    be_rxe();
     make(RIG_IB, 8);
-    adapter->device->soft = true;
     rig_connect(qp);
     rig_notify(cq, ND_CQ_NOTIFY_SOLICITED, &n);
     ok_int(fake_cq_armed(device_cq), ==, FAKE_ARM_ANY);
@@ -492,26 +497,57 @@ TEST(Notify__solicited_on_siw)
     unmake();
 }
 
-/* A receive queue's CQ of rxe may be armed for solicited only; once a QP sends into it, no longer. */
-TEST(Notify__solicited_arm_gets_stronger_with_a_sender)
+/* The only receive on a queue that takes no sends' results: no flush of another one comes behind it. */
+TEST(Notify__solicited_by_a_failed_receive_on_rxe)
 {
     struct notify n;
-    struct qp *sender;
+    struct cq *sends;
 
-    fake_device_quirks("fake_ib", FAKE_QUIRK_RXE);
+    be_rxe();
     adapter = rig_open(RIG_IB);
-    adapter->device->soft = true;
     cq = rig_cq(adapter, 8);
-    struct cq *sends = rig_cq(adapter, 8);
+    sends = rig_cq(adapter, 8);
     qp = rig_qp(adapter, cq, sends, 4);
-    device_cq = qp_verbs(qp)->recv_cq;
+    rig_connect(qp);
+    ok_status(rig_recv(qp, 1), ND_SUCCESS);
+    rig_notify(cq, ND_CQ_NOTIFY_SOLICITED, &n);
+    fake_qp_complete(qp_verbs(qp), FAKE_RECV, 1, IBV_WC_LOC_LEN_ERR, 0);
+    rig_run();
+    ok_done(&n, ND_SUCCESS);
+    ok_result(cq, Receive, 1, ND_DATA_OVERRUN);
+    cq_unref(sends);
+    unmake();
+}
+
+/* Nothing in a completion says that its message had the flag, so there every receive may be what is waited for. */
+TEST(Notify__solicited_by_any_receive_on_rxe)
+{
+    struct notify n;
+
+    be_rxe();
+    make(RIG_IB, 8);
+    rig_notify(cq, ND_CQ_NOTIFY_SOLICITED, &n);
+    arrive(1);
+    rig_run();
+    ok_done(&n, ND_SUCCESS);
+    unmake();
+}
+
+/* Elsewhere the device knows. */
+TEST(Notify__solicited_not_by_a_plain_receive)
+{
+    struct ibv_wc wc = { .opcode = IBV_WC_RECV };
+    struct notify n;
+
+    make(RIG_IB, 8);
     rig_notify(cq, ND_CQ_NOTIFY_SOLICITED, &n);
     ok_int(fake_cq_armed(device_cq), ==, FAKE_ARM_SOLICITED);
-    sender = rig_qp(adapter, sends, cq, 4);
-    ok_int(fake_cq_armed(device_cq), ==, FAKE_ARM_ANY);
-    rig_drop(sender);
-    cq_cancel_notifies(cq, ND_CANCELED);
-    cq_unref(sends);
+    arrive(1);
+    rig_run();
+    ok_pending(&n);
+    fake_qp_complete_wc(qp_verbs(qp), FAKE_RECV, &wc, true);
+    rig_run();
+    ok_done(&n, ND_SUCCESS);
     unmake();
 }
 

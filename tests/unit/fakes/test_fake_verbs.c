@@ -360,6 +360,26 @@ TEST(cq__solicited_rules)
     ok_int(post_send(qp, 2, 0), ==, 0);
     ok_int(fake_cq_events_queued(cq), ==, 3);
     ok_int(ibv_destroy_qp(qp), ==, 0);
+    /* Nor does a receive that fails there; a flushed one does. */
+    for (int rxe = 0; rxe < 2; rxe++) {
+        unsigned before;
+
+        fake_device_quirks("fake_ib", rxe ? FAKE_QUIRK_RXE : 0);
+        qp = make_qp();
+        to_rts(qp, 0x999);
+        ok_int(post_recv(qp, 3), ==, 0);
+        ok_int(ibv_req_notify_cq(cq, 1), ==, 0);
+        before = fake_cq_events_queued(cq);
+        ok_uint(fake_qp_complete(qp, FAKE_RECV, 1, IBV_WC_LOC_LEN_ERR, 0), ==, 1);
+        ok_uint(fake_cq_events_queued(cq), ==, before + !rxe);
+        ok_int(ibv_destroy_qp(qp), ==, 0);
+    }
+    qp = make_qp();
+    to_rts(qp, 0x999);
+    ok_int(post_recv(qp, 4), ==, 0);
+    to_error(qp);
+    ok_int(fake_cq_armed(cq), ==, FAKE_ARM_NONE);
+    ok_int(ibv_destroy_qp(qp), ==, 0);
 }
 
 TEST(cq__overflow_loses_and_tells)
