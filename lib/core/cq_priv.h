@@ -61,6 +61,7 @@ struct slot {
 };
 #define SLOT_KEYS_MANY UINT32_MAX
 #define SLOT_SILENT    0x80000000u
+#define SLOT_SIGNALLED UINT32_MAX /* length of a silent request that the device signals none the less */
 #define WR_ID_SILENT   1u
 
 static inline struct slot *slot_from_wr_id(uint64_t wr_id)

@@ -155,19 +155,34 @@ static void queue_flushed(struct queue *queue, bool lost)
     wordlock_unlock(&queue->lock);
 }
 
+/* The device gives no completion of a success. */
+static bool ends_in_silence(const struct queue *queue, uint32_t position)
+{
+    const struct slot *slot = &queue->slots[position & queue->mask];
+
+    return slot->seq == (position ^ SLOT_SILENT) && slot->length != SLOT_SIGNALLED &&
+           !is_window((ND2_REQUEST_TYPE)slot->type);
+}
+
 /* Silent requests at the end of a queue have no completion behind them that would tell that they succeeded, and the device
- * flushes in order: if it has flushed nothing for a while, they did. True: nothing but such requests is left; they are
- * done with. */
+ * flushes in order: if it has flushed nothing for a while, they did. Before a request that is to have a completion they may
+ * have failed as well as that one, whose completion is late. True: nothing but such requests was left; they are done with. */
 static bool forgive_silent(struct queue *queue)
 {
+    uint32_t end;
     bool all;
 
     wordlock_lock(&queue->lock);
     cq_lock(queue->cq);
-    while (!queue->flushed && queue->tail != queue->closed_at &&
-           queue->slots[queue->tail & queue->mask].seq == (queue->tail ^ SLOT_SILENT))
-        __atomic_store_n(&queue->tail, queue->tail + 1, __ATOMIC_RELEASE);
-    all = queue->flushed || queue->tail == queue->closed_at;
+    all = queue->flushed;
+    if (!all) {
+        end = queue->tail;
+        while (end != queue->closed_at && ends_in_silence(queue, end))
+            end++;
+        all = end == queue->closed_at;
+        if (all)
+            __atomic_store_n(&queue->tail, end, __ATOMIC_RELEASE);
+    }
     cq_unlock(queue->cq);
     wordlock_unlock(&queue->lock);
     return all;

@@ -115,11 +115,6 @@ static const uint8_t device_flags[64] = { F8(0), F8(8), F8(16), F8(24), F8(32), 
 #undef F8
 #undef F
 
-static inline bool is_window(ND2_REQUEST_TYPE type)
-{
-    return type == Nd2RequestTypeBind || type == Nd2RequestTypeInvalidate;
-}
-
 /* Windows of type 1 have a verb of their own. */
 static __attribute__((noinline)) int bind_type1(const struct queue *sq, struct ibv_send_wr *wr,
                                                 struct ibv_send_wr **bad)
@@ -153,6 +148,8 @@ static inline void prepare_locked(struct queue *sq, void *context, ND2_REQUEST_T
         if (++sq->silent >= sq->period || is_window(type)) {
             sq->silent = 0;
             wr->send_flags |= IBV_SEND_SIGNALED;
+            if (!is_window(type))
+                slot->length = SLOT_SIGNALLED;
         }
     }
 }

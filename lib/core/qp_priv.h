@@ -52,6 +52,12 @@ struct qp {
 
 /* --- post.c --- */
 
+/* The device signals all of them. */
+static inline bool is_window(ND2_REQUEST_TYPE type)
+{
+    return type == Nd2RequestTypeBind || type == Nd2RequestTypeInvalidate;
+}
+
 /* qp_replace: hands the kept receives to the new device QP. Queue lock held. 0 or errno. */
 int queue_repost_locked(struct queue *queue);
 

@@ -90,6 +90,43 @@ TEST(Invalidate__unbound)
     pair_unmake();
 }
 
+/* Windows' requests have a completion each, silent ones too, that a device may take its time for, or throw away together with
+ * the queue pair. */
+TEST(Invalidate__unbound_and_flushed_late)
+{
+    for (int way = 0; way < 4; way++) {
+        bool released = way & 1, silent = way & 2;
+        uint32_t flags = silent ? ND_OP_FLAG_SILENT_SUCCESS : 0;
+        struct ibv_qp *verbs;
+
+        pair_make(KIND_WINDOWS);
+        verbs = qp_verbs(pair.qp);
+        fake_auto_flush(false);
+        ok_status(rig_send(pair.qp, 1, ND_OP_FLAG_SILENT_SUCCESS), ND_SUCCESS);
+        ok_status(mw_invalidate(pair.qp, rig_ctx(2), pair.mw, flags), ND_SUCCESS);
+        if (silent)
+            ok_status(pair_bind(3, 0, 64, flags), ND_SUCCESS);
+        if (released) {
+            rig_drop(pair.qp);
+            pair.qp = NULL;
+        } else {
+            ok_status(qp_flush(pair.qp), ND_SUCCESS);
+            rig_advance(50);
+            ok_no_result(pair.cq);
+            fake_qp_flush(verbs);
+            rig_advance(2);
+            ok_uint(rig_timers(), ==, 0);
+        }
+        ok_result(pair.cq, Send, 1, ND_CANCELED);
+        ok_result(pair.cq, Invalidate, 2, ND_CANCELED);
+        if (silent)
+            ok_result(pair.cq, Bind, 3, ND_CANCELED);
+        ok_no_result(pair.cq);
+        fake_auto_flush(true);
+        pair_unmake();
+    }
+}
+
 /* Its flush when the connection breaks is a plain one. */
 TEST(Invalidate__unbound_and_flushed)
 {

@@ -158,6 +158,67 @@ TEST(silent__failures_are_told)
     rig_close(adapter);
 }
 
+/* Their flushes come late, and so must they. */
+static void flushed_late(uint32_t depth, uint32_t silent, bool loud)
+{
+    struct adapter *adapter = rig_open(RIG_IB);
+    struct cq *cq = rig_cq(adapter, 64);
+    struct qp *qp = rig_qp(adapter, cq, cq, depth);
+    uintptr_t n = 0;
+
+    rig_connect(qp);
+    fake_auto_flush(false);
+    for (; n < silent; n++)
+        ok_status(rig_send(qp, n, ND_OP_FLAG_SILENT_SUCCESS), ND_SUCCESS);
+    if (loud)
+        ok_status(rig_send(qp, n++, 0), ND_SUCCESS);
+    ok_status(qp_flush(qp), ND_SUCCESS);
+    rig_advance(30);
+    ok_no_result(cq);
+    fake_qp_flush(qp_verbs(qp));
+    rig_advance(2);
+    ok_uint(rig_timers(), ==, 0);
+    for (uintptr_t i = 0; i < n; i++)
+        ok_result(cq, Send, i, ND_CANCELED);
+    ok_no_result(cq);
+    fake_auto_flush(true);
+    rig_drop(qp);
+    cq_unref(cq);
+    rig_close(adapter);
+}
+
+TEST(silent__before_a_loud_one_flushed_late)
+{
+    flushed_late(8, 1, true);
+}
+
+/* The device signals every fourth. */
+TEST(silent__signalled_behind_the_back_flushed_late)
+{
+    flushed_late(8, 4, false);
+    flushed_late(8, 5, false);
+}
+
+/* A device that throws the completions of a destroyed queue pair away. */
+TEST(silent__before_a_loud_one_released)
+{
+    struct adapter *adapter = rig_open(RIG_IB);
+    struct cq *cq = rig_cq(adapter, 64);
+    struct qp *qp = rig_qp(adapter, cq, cq, 8);
+
+    rig_connect(qp);
+    fake_auto_flush(false);
+    ok_status(rig_send(qp, 1, ND_OP_FLAG_SILENT_SUCCESS), ND_SUCCESS);
+    ok_status(rig_send(qp, 2, 0), ND_SUCCESS);
+    rig_drop(qp);
+    ok_result(cq, Send, 1, ND_CANCELED);
+    ok_result(cq, Send, 2, ND_CANCELED);
+    ok_no_result(cq);
+    fake_auto_flush(true);
+    cq_unref(cq);
+    rig_close(adapter);
+}
+
 /* Silent requests that had succeeded when the queue pair ended have no completion behind them: no result either, and the end
  * does not wait for one as for a lost completion. */
 TEST(silent__succeeded_before_the_end)
