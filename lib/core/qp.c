@@ -143,18 +143,18 @@ static void describe(struct qp *qp, const struct qp_config *config)
     }
 }
 
-static int make_first(struct qp *qp, const struct qp_config *config)
+static int make_first(struct qp *qp, const struct qp_config *config, struct ibv_qp **out)
 {
     struct ibv_qp_init_attr init = qp->init;
     struct ibv_qp_cap *cap = &qp->init.cap;
-    int error = make_verbs(qp, &init, &qp->verbs);
+    int error = make_verbs(qp, &init, out);
 
     if (error && (cap->max_send_sge > config->send_sge || cap->max_recv_sge > config->recv_sge)) {
         cap->max_send_sge = config->send_sge ? config->send_sge : 1;
         if (!config->srq)
             cap->max_recv_sge = config->recv_sge ? config->recv_sge : 1;
         init = qp->init;
-        error = make_verbs(qp, &init, &qp->verbs);
+        error = make_verbs(qp, &init, out);
     }
     if (error) {
         log_warn("ibv_create_qp (%u/%u requests, %u/%u entries, %u bytes inline) on %s: %s", cap->max_send_wr,
@@ -230,15 +230,31 @@ static NTSTATUS join_srq(struct qp *qp)
     status = cq_number_add(qp->rq.cq, &qp->rq, qp->number);
     if (status != ND_SUCCESS)
         srq_detach(qp->rq.srq, qp->rq.cq);
-    else
-        srq_ref(qp->rq.srq);
     return status;
+}
+
+/* The loop may have heard of it already, by an overrun of a queue or from the device, and hold a reference. */
+static void abandon(struct qp *qp)
+{
+    struct ibv_qp *verbs;
+
+    pthread_mutex_lock(&qp->control);
+    qp->released = qp->drained = true;
+    verbs = qp->verbs;
+    set_verbs(qp, NULL);
+    pthread_mutex_unlock(&qp->control);
+    if (verbs)
+        destroy_verbs(verbs);
+    cq_detach(qp->sq.cq, &qp->sq);
+    cq_detach(qp->rq.cq, &qp->rq);
+    qp_unref(qp);
 }
 
 NTSTATUS qp_create(const struct qp_config *config, struct qp **out)
 {
     struct adapter *adapter = config->adapter;
     NTSTATUS status = ND_NO_MEMORY;
+    struct ibv_qp *verbs;
     struct qp *qp;
     int error;
 
@@ -267,54 +283,48 @@ NTSTATUS qp_create(const struct qp_config *config, struct qp **out)
     qp->sq.inline_size = config->inline_size;
     qp->rq.kind = QUEUE_RECEIVES;
     describe(qp, config);
+    adapter_ref(adapter);
+    cq_ref(qp->sq.cq);
+    cq_ref(qp->rq.cq);
+    if (qp->rq.srq)
+        srq_ref(qp->rq.srq);
     if (!make_slots(qp))
-        goto err_free;
+        goto err_abandon;
     if (qp->iwarp)
         cq_unsure(qp->rq.cq); /* a failed attempt flushes receives, which is not to be seen */
     status = cq_attach(qp->sq.cq, &qp->sq);
     if (status != ND_SUCCESS)
-        goto err_slots;
+        goto err_abandon;
     status = cq_attach(qp->rq.cq, &qp->rq);
     if (status != ND_SUCCESS)
-        goto err_send_cq;
-    error = make_first(qp, config);
+        goto err_abandon;
+    error = make_first(qp, config, &verbs);
     if (error) {
         status = status_from_create_errno(error);
-        goto err_recv_cq;
+        goto err_abandon;
     }
+    pthread_mutex_lock(&qp->control);
     qp->made = mw_next_order();
-    qp->number = qp->verbs->qp_num;
-    qp->sq.verbs = qp->rq.verbs = qp->verbs;
+    qp->number = verbs->qp_num;
+    qp->sq.verbs = qp->rq.verbs = verbs;
+    set_verbs(qp, verbs);
+    pthread_mutex_unlock(&qp->control);
     qp->sq.max_read_sge = adapter->limits.max_read_sge < qp->sq.max_sge ? adapter->limits.max_read_sge : qp->sq.max_sge;
     status = ND_NO_MEMORY;
     if (!make_saved(qp))
-        goto err_verbs;
+        goto err_abandon;
     if (config->srq) {
         status = join_srq(qp);
         if (status != ND_SUCCESS)
-            goto err_verbs;
+            goto err_abandon;
     }
-    adapter_ref(adapter);
-    cq_ref(qp->sq.cq);
-    cq_ref(qp->rq.cq);
     if (!device_link_add(adapter->device, &adapter->device->qps, &qp->device_link, qp))
         qp_device_removed(qp);
     *out = qp;
     return ND_SUCCESS;
 
-err_verbs:
-    destroy_verbs(qp->verbs);
-    free(qp->rq.sges);
-    free(qp->rq.sge_counts);
-err_recv_cq:
-    cq_detach(qp->rq.cq, &qp->rq);
-err_send_cq:
-    cq_detach(qp->sq.cq, &qp->sq);
-err_slots:
-    free(qp->sq.slots);
-err_free:
-    pthread_mutex_destroy(&qp->control);
-    free(qp);
+err_abandon:
+    abandon(qp);
     return status;
 }
 

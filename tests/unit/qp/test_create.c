@@ -115,6 +115,66 @@ TEST(create__foreign_failures)
     rig_close(adapter);
 }
 
+/* The completion queue overruns, or the device queue pair fails, while the rest is made and fails: the loop has heard of a queue
+ * pair that there will not be. */
+static void overrun_hook(struct fake_call *call, void *cq)
+{
+    (void)call;
+    cq_overrun(cq);
+}
+
+static void fatal_hook(struct fake_call *call, void *unused)
+{
+    (void)unused;
+    fake_async_qp((struct ibv_qp *)call->created, IBV_EVENT_QP_FATAL);
+    ok_uint(rig_ready(), >, 0);
+}
+
+TEST(create__fails_while_the_loop_holds_it)
+{
+    for (int way = 0; way < 3; way++) {
+        struct adapter *adapter = rig_open(RIG_IB);
+        struct cq *send = rig_cq(adapter, 8), *recv = rig_cq(adapter, 8);
+        struct qp_config config = rig_config(adapter, recv, send, 4);
+        enum fake_fn failing = way ? FAKE_ibv_modify_qp : FAKE_ibv_create_qp;
+        struct qp *qp;
+
+        if (way < 2)
+            fake_on(FAKE_ibv_create_qp, overrun_hook, way ? recv : send);
+        else
+            fake_after(FAKE_ibv_create_qp, fatal_hook, NULL);
+        fake_fail_always(failing, ENOMEM);
+        ok_status(qp_create(&config, &qp), ND_INSUFFICIENT_RESOURCES);
+        fake_fail_clear(failing);
+        cq_unref(send);
+        cq_unref(recv);
+        rig_run();
+        ok_uint(fake_live(FAKE_OBJ_QP), ==, 0);
+        ok_uint(fake_live(FAKE_OBJ_CQ), ==, 0);
+        rig_close(adapter);
+        fake_reset_script();
+    }
+}
+
+/* It is made all the same: what is posted comes back. */
+TEST(create__overrun_meanwhile)
+{
+    struct adapter *adapter = rig_open(RIG_IB);
+    struct cq *cq = rig_cq(adapter, 8);
+    struct qp *qp;
+
+    fake_on(FAKE_ibv_create_qp, overrun_hook, cq);
+    qp = rig_qp(adapter, cq, cq, 4);
+    ok_status(rig_recv(qp, 1), ND_SUCCESS);
+    rig_run();
+    ok_result(cq, Receive, 1, ND_CANCELED);
+    ok_status(qp_claim(qp), ND_CONNECTION_ACTIVE);
+    rig_drop(qp);
+    ok_no_result(cq);
+    cq_unref(cq);
+    rig_close(adapter);
+}
+
 static void no_memory(const char *address)
 {
     struct adapter *adapter = rig_open(address);
