@@ -693,6 +693,11 @@ void connection_device_removed(struct connection *conn)
     connection_step(conn, WIRE_EV_REMOVED, NULL);
 }
 
+void connection_qp_failed(struct connection *conn)
+{
+    connection_step(conn, WIRE_EV_QP_FAILED, NULL);
+}
+
 void connection_comm_established(struct connection *conn)
 {
     if (conn->state == WIRE_REPLY_OUT && !connection_is_iw(conn) &&

@@ -52,6 +52,7 @@ enum wire_event {
     WIRE_EV_TIMER,       /* our own deadline */
     WIRE_EV_CALL_FAILED, /* a call of ours failed; connection.failure tells how */
     WIRE_EV_REMOVED,     /* DEVICE_REMOVAL */
+    WIRE_EV_QP_FAILED,   /* an asynchronous event of the QP, of which rdma_cm knows nothing */
     WIRE_EV_OTHER,       /* ADDR_CHANGE, TIMEWAIT_EXIT, what newer libraries add */
     WIRE_EVENTS
 };
@@ -69,7 +70,7 @@ enum wire_note {
     NOTE_ACCEPTED_CLOSED, /* Accept succeeded, and the peer has disconnected already */
     NOTE_ACCEPT_FAILED,   /* with status; the QP has left INIT */
     NOTE_PEER_CLOSED,     /* the peer disconnected; its DREQ is not answered yet */
-    NOTE_LOST,            /* the connection broke without a disconnect */
+    NOTE_LOST,            /* the connection broke without a disconnect; more notes may follow */
     NOTE_CLOSED,          /* our disconnect is answered, crossed, or timed out (connection.timed_out) */
     NOTE_REMOVED,         /* the device is gone */
     WIRE_NOTES
@@ -194,6 +195,9 @@ void connection_abandon(struct connection *conn, bool keep);
  * (makes the kernel take the connection for established). */
 void connection_device_removed(struct connection *conn);
 void connection_comm_established(struct connection *conn);
+
+/* The QP is past use: NOTE_LOST, once the connection may stand. The ids still have to say that it is over. */
+void connection_qp_failed(struct connection *conn);
 
 /* Bare, from WIRE_REPLY_OUT: established without waiting for the RTU, which is not told then. */
 void connection_establish_bare(struct connection *conn);

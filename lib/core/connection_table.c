@@ -34,7 +34,7 @@
     }
 
 /* A DREQ that overtakes a lost RTU: the connection stood, and data may have come by it. */
-#define ROW_REPLY_OUT                                \
+#define ROW_REPLY_OUT(...)                           \
     [WIRE_REPLY_OUT] = {                             \
         CELL(ESTABLISHED, ESTABLISHED, ACCEPTED),    \
         CELL(DISCONNECTED, DREQ_IN, ACCEPTED_CLOSED), \
@@ -43,17 +43,19 @@
         CELL(UNREACHABLE, OVER, ACCEPT_FAILED),      \
         CELL(CONNECT_ERROR, OVER, ACCEPT_FAILED),    \
         CELL(REMOVED, OVER, REMOVED),                \
+        __VA_ARGS__                                  \
     }
 
 /* UNREACHABLE here is the kernel's reaction to a changed neighbour, not a loss: the data path decides. A second
  * ESTABLISHED (after rdma_notify) means nothing. A reject of a standing connection comes from a peer that restarted. */
-#define ROW_ESTABLISHED                              \
+#define ROW_ESTABLISHED(...)                         \
     [WIRE_ESTABLISHED] = {                           \
         CELL(DISCONNECTED, DREQ_IN, PEER_CLOSED),    \
         CELL(REJECTED, DREQ_IN, PEER_CLOSED),        \
         CELL(STALE, DREQ_IN, PEER_CLOSED),           \
         CELL(CONNECT_ERROR, DREQ_IN, LOST),          \
         CELL(REMOVED, OVER, REMOVED),                \
+        __VA_ARGS__                                  \
     }
 
 /* DISCONNECTED is the DREP, the peer's crossing DREQ, or the kernel's time-out. */
@@ -81,7 +83,8 @@
         CELL(REMOVED, OVER, REMOVED),                \
     }
 
-/* InfiniBand, RoCE, rxe: REP is the reply, RTU is ours to send. */
+/* InfiniBand, RoCE, rxe: REP is the reply, RTU is ours to send. A queue pair that fails leaves the connection of the ids
+ * standing, which both sides still have to end. */
 static const struct wire_cell ib_cells[WIRE_STATES][WIRE_EVENTS] = {
     ROW_IDLE,
     ROW_ADDRESS,
@@ -106,15 +109,16 @@ static const struct wire_cell ib_cells[WIRE_STATES][WIRE_EVENTS] = {
         CELL(REMOVED, OVER, REMOVED),
     },
     ROW_REQUEST_IN,
-    ROW_REPLY_OUT,
-    ROW_ESTABLISHED,
+    ROW_REPLY_OUT(CELL(QP_FAILED, REPLY_OUT, LOST)),
+    ROW_ESTABLISHED(CELL(QP_FAILED, ESTABLISHED, LOST)),
     ROW_DREQ_OUT,
     ROW_DREQ_IN,
     ROW_OVER,
 };
 
 /* iWARP, siw: there is no REP; ESTABLISHED is the reply, and the connection stands in the kernel from then on. On siw the
- * reply is passed on by the timer (connection.c). */
+ * reply is passed on by the timer (connection.c). Whatever ends the connection, the kernel says DISCONNECTED; siw says that the
+ * queue pair has failed, too, where the peer has closed while something was being sent. */
 static const struct wire_cell iw_cells[WIRE_STATES][WIRE_EVENTS] = {
     ROW_IDLE,
     ROW_ADDRESS,
@@ -139,8 +143,8 @@ static const struct wire_cell iw_cells[WIRE_STATES][WIRE_EVENTS] = {
         CELL(REMOVED, OVER, REMOVED),
     },
     ROW_REQUEST_IN,
-    ROW_REPLY_OUT,
-    ROW_ESTABLISHED,
+    ROW_REPLY_OUT(),
+    ROW_ESTABLISHED(),
     ROW_DREQ_OUT,
     ROW_DREQ_IN,
     ROW_OVER,

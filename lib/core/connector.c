@@ -514,7 +514,7 @@ NTSTATUS connector_notify_disconnect(struct connector *c, OVERLAPPED *ov)
         goto out;
     }
     start_locked(c, request, OP_NOTIFY);
-    if (c->wire.state != WIRE_ESTABLISHED && c->wire.state != WIRE_DREQ_OUT)
+    if (c->lost || (c->wire.state != WIRE_ESTABLISHED && c->wire.state != WIRE_DREQ_OUT))
         connector_finish_locked(c, request, c->lost ? STATUS_CONNECTION_DISCONNECTED : ND_SUCCESS);
     status = ND_PENDING;
 out:
@@ -685,6 +685,19 @@ void connector_comm_established(struct qp *qp)
     lock(c);
     if (c->wire.qp == qp)
         connection_comm_established(&c->wire);
+    connector_unlock(c);
+    connector_unref(c);
+}
+
+void connector_qp_failed(struct qp *qp)
+{
+    struct connector *c = cm_entry_find(CM_CONNECTOR_QP, qp);
+
+    if (!c)
+        return;
+    lock(c);
+    if (c->wire.qp == qp)
+        connection_qp_failed(&c->wire);
     connector_unlock(c);
     connector_unref(c);
 }

@@ -99,6 +99,9 @@ void connector_qp_released(struct qp *qp);
 /* IBV_EVENT_COMM_EST of that QP: data came before the RTU. On loop. */
 void connector_comm_established(struct qp *qp);
 
+/* An event of that QP which leaves it of no use: the connection is lost (iWARP: the kernel tells). On loop. */
+void connector_qp_failed(struct qp *qp);
+
 /* The device is gone: whatever is pending on its connectors and listeners completes with ND_DEVICE_REMOVED. On loop,
  * called by device_set_removed. */
 void connector_device_removed(struct device *device);

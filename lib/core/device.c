@@ -37,12 +37,14 @@ static void dispatch_qp(struct device *device, struct ibv_async_event *event)
     log_info("%s: %s on QP %u", device->name, ibv_event_type_str(type), number);
     if (!qp)
         return;
-    if (type == IBV_EVENT_COMM_EST)
+    if (type == IBV_EVENT_COMM_EST) {
         connector_comm_established(qp);
-    else if (type == IBV_EVENT_QP_LAST_WQE_REACHED)
+    } else if (type == IBV_EVENT_QP_LAST_WQE_REACHED) {
         qp_last_wqe_reached(qp);
-    else
+    } else {
         qp_async_error(qp);
+        connector_qp_failed(qp);
+    }
     qp_unref(qp);
 }
 

@@ -236,7 +236,8 @@ static void step(struct qp *qp, enum rig_step what)
 
 static struct ibv_qp *make_verbs(struct qp *qp)
 {
-    struct ibv_qp_init_attr init = { .send_cq = qp->cq,
+    struct ibv_qp_init_attr init = { .qp_context = qp,
+                                     .send_cq = qp->cq,
                                      .recv_cq = qp->cq,
                                      .qp_type = IBV_QPT_RC,
                                      .cap = {

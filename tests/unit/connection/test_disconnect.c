@@ -270,6 +270,105 @@ TEST(NotifyDisconnect__a_lost_connection)
     active_end(&a);
 }
 
+/* On InfiniBand nobody but the queue pair tells of it: rdma_cm does not know that one. The connection still stands between
+ * the connection managers, and ends there in the usual way. */
+TEST(NotifyDisconnect__the_queue_pair_fails)
+{
+    static const enum ibv_event_type events[] = { IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR };
+    static const struct connector_policy *const policies[] = { &nd_policy, &v1_policy, &wv_policy };
+
+    for (size_t i = 0; i < 9; i++) {
+        bool wv = policies[i % 3] == &wv_policy;
+        NTSTATUS wanted = wv ? ND_SUCCESS : STATUS_CONNECTION_DISCONNECTED;
+        OVERLAPPED late = OV_INIT, again = OV_INIT;
+
+        active_established(&a, ib, policies[i % 3]);
+        a.qp->hook = wv ? NULL : lost_order;
+        ok_status(connector_notify_disconnect(a.c, &a.notify), ND_PENDING);
+        fake_async_qp(a.qp->verbs, events[i / 3]);
+        rig_run();
+        ok_done(&a.notify, wanted);
+        ok_uint(a.qp->count[RIG_CLOSE_POSTS], ==, wv ? 0 : 1);
+        ok_uint(a.qp->count[RIG_DRAIN], ==, wv ? 0 : 1);
+        a.qp->hook = NULL;
+        ok_status(connector_notify_disconnect(a.c, &late), ND_PENDING);
+        ok_done(&late, wanted);
+        fake_async_qp(a.qp->verbs, events[i / 3]);
+        rig_run();
+        ok_status(connector_disconnect(a.c, &a.disconnect), ND_PENDING);
+        ok_pending(&a.disconnect);
+        ok_status(connector_notify_disconnect(a.c, &again), ND_PENDING);
+        ok_done(&again, wanted);
+        event(a.c, RDMA_CM_EVENT_DISCONNECTED, 0);
+        ok_done(&a.disconnect, ND_SUCCESS);
+        ok_uint(a.qp->count[RIG_DRAIN], ==, 1);
+        active_end(&a);
+    }
+}
+
+/* The kernel ends the connection itself, and says so; siw has the other event also where the peer has just closed it. */
+TEST(NotifyDisconnect__the_queue_pair_fails_on_iWARP)
+{
+    active_established(&a, iw, &nd_policy);
+    ok_status(connector_notify_disconnect(a.c, &a.notify), ND_PENDING);
+    fake_async_qp(a.qp->verbs, IBV_EVENT_QP_FATAL);
+    rig_run();
+    ok_pending(&a.notify);
+    event(a.c, RDMA_CM_EVENT_DISCONNECTED, 0);
+    ok_done(&a.notify, ND_SUCCESS);
+    active_end(&a);
+}
+
+/* The peer ends what our queue pair has broken: it gets its answer, and Disconnect has nothing to wait for. */
+TEST(NotifyDisconnect__the_peer_disconnects_after_the_queue_pair_failed)
+{
+    active_established(&a, ib, &nd_policy);
+    fake_async_qp(a.qp->verbs, IBV_EVENT_QP_FATAL);
+    rig_run();
+    event(a.c, RDMA_CM_EVENT_DISCONNECTED, 0);
+    ok_uint(fake_count(FAKE_rdma_disconnect), ==, 1);
+    ok_status(connector_notify_disconnect(a.c, &a.notify), ND_PENDING);
+    ok_done(&a.notify, STATUS_CONNECTION_DISCONNECTED);
+    ok_status(connector_disconnect(a.c, &a.disconnect), ND_PENDING);
+    ok_done(&a.disconnect, ND_SUCCESS);
+    ok_uint(a.qp->count[RIG_DRAIN], ==, 1);
+    active_end(&a);
+}
+
+/* Before the peer's last word: Accept tells what became of the handshake, NotifyDisconnect of the connection. Once our own
+ * Disconnect is under way the failure is of no interest any more. */
+TEST(NotifyDisconnect__the_queue_pair_fails_in_other_states)
+{
+    struct fake_cm established = { .event = RDMA_CM_EVENT_ESTABLISHED };
+
+    passive_reply_out(&p, ib, &nd_policy);
+    fake_async_qp(p.qp->verbs, IBV_EVENT_QP_FATAL);
+    rig_run();
+    ok_pending(&p.accept);
+    fake_cm_event(rig_id(p.c), &established);
+    rig_run();
+    ok_done(&p.accept, ND_SUCCESS);
+    ok_status(connector_notify_disconnect(p.c, &p.notify), ND_PENDING);
+    ok_done(&p.notify, STATUS_CONNECTION_DISCONNECTED);
+    passive_end(&p);
+    passive_reply_out(&p, ib, &nd_policy);
+    fake_async_qp(p.qp->verbs, IBV_EVENT_QP_FATAL);
+    rig_run();
+    passive_end(&p);
+    ok_done(&p.accept, ND_CANCELED);
+
+    active_established(&a, ib, &nd_policy);
+    ok_status(connector_notify_disconnect(a.c, &a.notify), ND_PENDING);
+    ok_status(connector_disconnect(a.c, &a.disconnect), ND_PENDING);
+    fake_async_qp(a.qp->verbs, IBV_EVENT_QP_FATAL);
+    rig_run();
+    ok_pending(&a.notify);
+    event(a.c, RDMA_CM_EVENT_DISCONNECTED, 0);
+    ok_done(&a.notify, ND_SUCCESS);
+    ok_done(&a.disconnect, ND_SUCCESS);
+    active_end(&a);
+}
+
 /* ---- Release of the queue pair ---- */
 
 static void release_qp(struct qp *qp)

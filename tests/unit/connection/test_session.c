@@ -233,6 +233,49 @@ TEST(Session__connector_released_first)
     side_close(&client);
 }
 
+static void connect_pair(struct side *server, struct side *client, IND2Listener **listener)
+{
+    struct sockaddr_in to;
+    OVERLAPPED request = { 0 };
+
+    side_open(server);
+    side_open(client);
+    side_link(server);
+    side_link(client);
+    *listener = listen_on(server, &to);
+    ok_status(CALL(*listener, GetConnectionRequest, (IUnknown *)server->connector, &request), ND_PENDING);
+    ok_status(CALL(client->connector, Connect, (IUnknown *)client->qp, (struct sockaddr *)&to, sizeof(to), 0, 0, NULL,
+                   0, &client->ov),
+              ND_PENDING);
+    ok_status(CALL(*listener, GetOverlappedResult, &request, TRUE), ND_SUCCESS);
+    ok_status(CALL(server->connector, Accept, (IUnknown *)server->qp, 0, 0, NULL, 0, &server->ov), ND_PENDING);
+    ok_status(CALL(client->connector, GetOverlappedResult, &client->ov, TRUE), ND_SUCCESS);
+    ok_status(FINISH(client->connector, &client->ov, CALL(client->connector, CompleteConnect, &client->ov)),
+              ND_SUCCESS);
+    ok_status(CALL(server->connector, GetOverlappedResult, &server->ov, TRUE), ND_SUCCESS);
+}
+
+/* The device says that the queue pair is of no more use (ndspi.md 4.8). */
+TEST(Session__a_fatal_event_of_the_queue_pair)
+{
+    struct side server, client;
+    OVERLAPPED notify = { 0 };
+    IND2Listener *listener;
+
+    connect_pair(&server, &client, &listener);
+    receive(&client);
+    ok_status(CALL(client.connector, NotifyDisconnect, &notify), ND_PENDING);
+    fake_async_qp(fake_object(FAKE_OBJ_QP, -1), IBV_EVENT_QP_FATAL);
+    ok_status(CALL(client.connector, GetOverlappedResult, &notify, TRUE), STATUS_CONNECTION_DISCONNECTED);
+    ok_status(CALL(client.qp, Receive, &client, NULL, 0), ND_SUCCESS);
+    ok_status(FINISH(client.connector, &client.ov, CALL(client.connector, Disconnect, &client.ov)), ND_SUCCESS);
+    ok_status(result_of(&client).Status, ND_CANCELED);
+    ok_status(result_of(&client).Status, ND_CANCELED);
+    ok_uint(CALL(listener, Release), ==, 0);
+    side_close(&server);
+    side_close(&client);
+}
+
 /* ---- The front itself ---- */
 
 static HRESULT STDMETHODCALLTYPE foreign_query(IUnknown *iface, REFIID iid, void **out)

@@ -269,6 +269,11 @@ void connector_comm_established(struct qp *qp)
     (void)qp;
 }
 
+void connector_qp_failed(struct qp *qp)
+{
+    (void)qp;
+}
+
 void connector_qp_released(struct qp *qp)
 {
     (void)qp;

@@ -189,6 +189,11 @@ void connector_comm_established(struct qp *qp)
     ((struct stand_in *)qp)->established++;
 }
 
+void connector_qp_failed(struct qp *qp)
+{
+    ((struct stand_in *)qp)->lost++;
+}
+
 static struct stand_in *ref_live(void *object)
 {
     struct stand_in *stand_in = object;

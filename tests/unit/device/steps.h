@@ -26,7 +26,7 @@ void steps_set_on_loop(bool on_loop);
 /* The stand-ins: made by the test, found through the context pointer of the verbs object. */
 struct stand_in {
     uint32_t refs; /* 0: its last reference is gone */
-    unsigned events, overruns, errors, removals, established, last_wqes;
+    unsigned events, overruns, errors, removals, established, last_wqes, lost;
 };
 
 /* Devices whose connectors and listeners were told of the removal. */

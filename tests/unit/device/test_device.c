@@ -465,12 +465,14 @@ TEST(events__queue_errors)
         fake_async_qp(objects.qp, kinds[i]);
         steps_run();
         ok_uint(objects.qp_object.errors, ==, i + 1);
+        ok_uint(objects.qp_object.lost, ==, i + 1);
     }
     fake_async_qp(objects.qp, IBV_EVENT_COMM_EST);
     fake_async_qp(objects.qp, IBV_EVENT_SQ_DRAINED);
     fake_async_cq(objects.cq, IBV_EVENT_CQ_ERR);
     steps_run();
     ok_uint(objects.qp_object.errors, ==, 3);
+    ok_uint(objects.qp_object.lost, ==, 3);
     ok_uint(objects.qp_object.established, ==, 1);
     ok_uint(objects.cq_object.overruns, ==, 1);
     objects.qp_object.refs = objects.cq_object.refs = 0;
