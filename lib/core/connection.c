@@ -232,11 +232,10 @@ err_unclaim:
     return status;
 }
 
-/* On iWARP the kernel has moved the queue pair, with the limits that the messages agreed on. */
+/* iWARP: the kernel has moved the queue pair, with the limits that the messages agreed on. */
 static void set_connected(struct connection *conn)
 {
-    if (connection_is_iw(conn))
-        qp_limit_reads(conn->qp, conn->outbound);
+    qp_limit_reads(conn->qp, conn->outbound);
     qp_set_connected(conn->qp);
 }
 
@@ -246,9 +245,11 @@ NTSTATUS connection_complete(struct connection *conn)
 
     if (conn->bare)
         return connection_complete_bare(conn);
-    if (connection_is_iw(conn) || connection_qp_establish(conn)) {
+    if (connection_is_iw(conn)) {
         conn->qp_moved = true;
         set_connected(conn);
+    }
+    if (connection_is_iw(conn) || connection_qp_establish(conn)) {
         conn->state = WIRE_ESTABLISHED;
         return ND_SUCCESS;
     }
@@ -360,8 +361,9 @@ NTSTATUS connection_accept(struct connection *conn, struct qp *qp, uint32_t inbo
     if (ready && rdma_accept(conn->cmid->id, &param) == 0) {
         conn->state = WIRE_REPLY_OUT;
         conn->qp_moved = true;
-        if (!connection_is_iw(conn))
-            qp_set_connected(conn->qp);
+        /* Not sooner: siw keeps what is posted before the kernel has connected it, and sends it after all. */
+        if (connection_is_iw(conn))
+            set_connected(conn);
         return ND_SUCCESS;
     }
     if (ready)
@@ -606,7 +608,7 @@ void connection_step(struct connection *conn, enum wire_event event, const struc
         if (connection_is_iw(conn)) {
             take_limits(conn, cm);
             if (conn->qp)
-                set_connected(conn);
+                qp_limit_reads(conn->qp, conn->outbound);
         }
         break;
     case NOTE_ACCEPT_FAILED:

@@ -214,9 +214,10 @@ void connection_close(struct connection *conn);
 void connection_part(struct connection *conn); /* the same, after both sides have said that it is over */
 void connection_drop_qp(struct connection *conn);
 
-/* connection_qp.c: the QP's part. `connection_qp_ready`: INIT to RTS on IB-type; sets qp_moved once the QP has left INIT.
- * `connection_qp_establish`: the same and RTU. False: a call failed (logged). `connection_qp_prepare_iw`: access rights;
- * the kernel does the rest. `connection_set_ack_timeout`: before the route is resolved; on a child only where the QP is not ours. */
+/* connection_qp.c: the QP's part. `connection_qp_ready`: INIT to RTS on IB-type, posts let through; sets qp_moved once the
+ * QP has left INIT. `connection_qp_establish`: the same and RTU. False: a call failed (logged). `connection_qp_prepare_iw`:
+ * access rights; the kernel does the rest. `connection_set_ack_timeout`: before the route is resolved; on a child only where
+ * the QP is not ours. */
 bool connection_qp_ready(struct connection *conn);
 bool connection_qp_establish(struct connection *conn);
 void connection_qp_prepare_iw(struct connection *conn);

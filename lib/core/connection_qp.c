@@ -119,12 +119,17 @@ static bool needs_init(const struct connection *conn)
            qp_state(conn->qp) != IBV_QPS_INIT;
 }
 
+/* Posts are let through before the call that lets the peer send: its first message may be answered while that call has not
+ * returned yet. */
 bool connection_qp_ready(struct connection *conn)
 {
     bool init = needs_init(conn);
 
-    return (!init || move(conn, IBV_QPS_INIT, false)) && move(conn, IBV_QPS_RTR, !init) &&
-           move(conn, IBV_QPS_RTS, false);
+    if ((init && !move(conn, IBV_QPS_INIT, false)) || !move(conn, IBV_QPS_RTR, !init) ||
+        !move(conn, IBV_QPS_RTS, false))
+        return false;
+    qp_set_connected(conn->qp);
+    return true;
 }
 
 bool connection_qp_establish(struct connection *conn)

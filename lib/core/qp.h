@@ -57,7 +57,7 @@ bool qp_tried(struct qp *qp); /* IB-type: an attempt has given it back, whose id
  * RESET and ERROR: qp_reset, qp_drain. */
 int qp_modify(struct qp *qp, struct ibv_qp_attr *attr, int mask);
 
-/* From here on initiator posts are handed to the device (RTS reached; iWARP: ESTABLISHED). */
+/* From here on initiator posts are handed to the device (RTS reached; iWARP: the kernel has connected it). */
 void qp_set_connected(struct qp *qp);
 
 /* So many Reads at a time: with 0 one is refused where the device would keep it, and all behind it, for ever (siw, rxe). Before

@@ -19,6 +19,14 @@ TEARDOWN
 static struct active a;
 static struct passive p;
 
+/* siw keeps what is posted too soon, and sends it later although the post failed. */
+static void not_connected_yet(struct fake_call *call, void *arg)
+{
+    (void)call;
+    (void)arg;
+    ok_uint(p.qp->count[RIG_CONNECTED], ==, 0);
+}
+
 TEST(iWARP__connect)
 {
     ULONG in, out, length = 0;
@@ -50,9 +58,11 @@ TEST(iWARP__accept)
     ULONG in, out;
 
     passive_reply_out(&p, iw, &nd_policy);
-    ok_uint(p.qp->count[RIG_CONNECTED], ==, 0); /* not before ESTABLISHED */
+    ok_uint(p.qp->count[RIG_CONNECTED], ==,
+            1); /* the kernel has: data may be answered before ESTABLISHED is heard of */
     ok(fake_qp_attr(p.qp->verbs, IBV_QPS_RTR, NULL) == NULL || fake_count(FAKE_rdma_init_qp_attr) == 1);
     passive_end(&p);
+    fake_after(FAKE_rdma_accept, not_connected_yet, NULL);
     passive_established(&p, iw, &nd_policy);
     ok_uint(p.qp->count[RIG_CONNECTED], ==, 1);
     ok_status(connector_get_read_limits(p.c, &in, &out), ND_SUCCESS);

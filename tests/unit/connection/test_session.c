@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <arpa/inet.h>
@@ -253,6 +255,130 @@ static void connect_pair(struct side *server, struct side *client, IND2Listener 
     ok_status(FINISH(client->connector, &client->ov, CALL(client->connector, CompleteConnect, &client->ov)),
               ND_SUCCESS);
     ok_status(CALL(server->connector, GetOverlappedResult, &server->ov, TRUE), ND_SUCCESS);
+}
+
+static HRESULT send_nothing(struct side *s)
+{
+    return CALL(s->qp, Send, s, NULL, 0, 0);
+}
+
+static void answer(struct fake_call *call, void *arg)
+{
+    (void)call;
+    ok_status(send_nothing(arg), ND_SUCCESS);
+}
+
+/* A message of the peer can be here, and be answered by another thread, before the call has returned that lets the peer send. */
+TEST(Send__while_the_connection_is_being_made)
+{
+    struct side server, client;
+    IND2Listener *listener;
+
+    for (int i = 0; i < 2; i++) {
+        struct side *early = i ? &client : &server;
+
+        fake_on(i ? FAKE_rdma_establish : FAKE_rdma_accept, answer, early);
+        connect_pair(&server, &client, &listener);
+        receive(i ? &server : &client);
+        ok_status(result_of(early).Status, ND_SUCCESS);
+        ok_uint(CALL(listener, Release), ==, 0);
+        side_close(&server);
+        side_close(&client);
+    }
+}
+
+/* What was sent before a call that then fails comes back, as everything posted does. */
+TEST(Send__and_the_connection_fails)
+{
+    static const enum fake_fn calls[] = { FAKE_rdma_accept, FAKE_rdma_establish };
+    struct side server, client;
+    struct sockaddr_in to;
+
+    for (int i = 0; i < 2; i++) {
+        struct side *early = i ? &client : &server;
+        OVERLAPPED request = { 0 };
+        IND2Listener *listener;
+        HRESULT status;
+
+        side_open(&server);
+        side_open(&client);
+        side_link(&server);
+        side_link(&client);
+        listener = listen_on(&server, &to);
+        ok_status(CALL(listener, GetConnectionRequest, (IUnknown *)server.connector, &request), ND_PENDING);
+        ok_status(CALL(client.connector, Connect, (IUnknown *)client.qp, (struct sockaddr *)&to, sizeof(to), 0, 0, NULL,
+                       0, &client.ov),
+                  ND_PENDING);
+        ok_status(CALL(listener, GetOverlappedResult, &request, TRUE), ND_SUCCESS);
+        fake_on(calls[i], answer, early);
+        fake_fail(calls[i], 1, EINVAL);
+        status = CALL(server.connector, Accept, (IUnknown *)server.qp, 0, 0, NULL, 0, &server.ov);
+        if (i) {
+            ok_status(CALL(client.connector, GetOverlappedResult, &client.ov, TRUE), ND_SUCCESS);
+            status = CALL(client.connector, CompleteConnect, &client.ov);
+        }
+        ok_status(status, ND_CONNECTION_ABORTED);
+        ok_status(result_of(early).Status, ND_CANCELED);
+        ok_status(send_nothing(early), ND_SUCCESS);
+        ok_status(result_of(early).Status, ND_CANCELED);
+        ok_uint(CALL(listener, Release), ==, 0);
+        side_close(&server);
+        side_close(&client);
+    }
+}
+
+static unsigned held_up;
+
+/* On the loop, which has nothing else to do here. */
+static void hold_up(struct fake_call *call, void *arg)
+{
+    (void)call;
+    (void)arg;
+    while (__atomic_load_n(&held_up, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+static void hold_events(struct fake_call *call, void *arg)
+{
+    (void)call;
+    (void)arg;
+    __atomic_store_n(&held_up, 1, __ATOMIC_RELEASE);
+    fake_on_every(FAKE_rdma_get_cm_event, hold_up, NULL);
+}
+
+/* The kernel has connected the queue pair when rdma_accept returns; the event that says so comes when it comes. */
+TEST(Send__before_Accept_completes_on_iWARP)
+{
+    struct side server, client;
+    struct sockaddr_in to;
+    OVERLAPPED request = { 0 };
+    IND2Listener *listener;
+
+    address_text = "10.1.2.1";
+    side_open(&server);
+    side_open(&client);
+    side_link(&server);
+    side_link(&client);
+    listener = listen_on(&server, &to);
+    ok_status(CALL(listener, GetConnectionRequest, (IUnknown *)server.connector, &request), ND_PENDING);
+    ok_status(CALL(client.connector, Connect, (IUnknown *)client.qp, (struct sockaddr *)&to, sizeof(to), 0, 0, NULL, 0,
+                   &client.ov),
+              ND_PENDING);
+    ok_status(CALL(listener, GetOverlappedResult, &request, TRUE), ND_SUCCESS);
+    fake_on(FAKE_rdma_accept, hold_events, NULL);
+    ok_status(CALL(server.connector, Accept, (IUnknown *)server.qp, 0, 0, NULL, 0, &server.ov), ND_PENDING);
+    ok_status(send_nothing(&server), ND_SUCCESS);
+    ok_status((NTSTATUS)server.ov.Internal, ND_PENDING);
+    __atomic_store_n(&held_up, 0, __ATOMIC_RELEASE);
+    ok_status(CALL(client.connector, GetOverlappedResult, &client.ov, TRUE), ND_SUCCESS);
+    receive(&client);
+    ok_status(FINISH(client.connector, &client.ov, CALL(client.connector, CompleteConnect, &client.ov)), ND_SUCCESS);
+    ok_status(CALL(server.connector, GetOverlappedResult, &server.ov, TRUE), ND_SUCCESS);
+    ok_status(result_of(&server).Status, ND_SUCCESS);
+    ok_uint(CALL(listener, Release), ==, 0);
+    side_close(&server);
+    side_close(&client);
+    address_text = "10.1.1.1";
 }
 
 /* The device says that the queue pair is of no more use (ndspi.md 4.8). */
