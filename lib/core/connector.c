@@ -85,6 +85,12 @@ static bool idle(const struct connector *c)
     return c->wire.state == WIRE_IDLE && !c->listener && !c->released;
 }
 
+/* The application knows of the reply: Connect has completed. */
+static bool reply_in(const struct connector *c)
+{
+    return c->wire.state == WIRE_REPLY_IN && !c->wire.settling;
+}
+
 /* The state does not allow the call. */
 static NTSTATUS out_of_turn(const struct connector *c, NTSTATUS status)
 {
@@ -302,7 +308,7 @@ NTSTATUS connector_complete_connect(struct connector *c, OVERLAPPED *ov)
     if (!ov)
         return ND_INVALID_PARAMETER;
     lock(c);
-    if (c->wire.state != WIRE_REPLY_IN || c->wire.settling) {
+    if (!reply_in(c)) {
         status = c->reply_lost && !c->removed ? ND_CONNECTION_ABORTED : out_of_turn(c, ND_CONNECTION_INVALID);
         goto out;
     }
@@ -378,7 +384,7 @@ NTSTATUS connector_reject(struct connector *c, const void *data, size_t data_len
     if (status != ND_SUCCESS)
         return status;
     lock(c);
-    if (c->wire.state == WIRE_REQUEST_IN || c->wire.state == WIRE_REPLY_IN)
+    if (c->wire.state == WIRE_REQUEST_IN || reply_in(c))
         status = connection_reject(&c->wire, copy, data_length);
     else
         status = c->reply_lost && !c->removed ? ND_CONNECTION_ABORTED : out_of_turn(c, ND_CONNECTION_INVALID);

@@ -360,6 +360,20 @@ TEST(siw__cancel_before_the_reply_settles)
     active_end(&a);
 }
 
+/* The application has not heard of a reply that it could reject. */
+TEST(siw__reject_before_the_reply_settles)
+{
+    to_settling();
+    ok_status(connector_reject(a.c, "no", 2), ND_CONNECTION_INVALID);
+    ok_pending(&a.connect);
+    ok_uint(fake_count(FAKE_rdma_disconnect), ==, 0);
+    rig_advance(1000);
+    rig_run();
+    ok_done(&a.connect, ND_SUCCESS);
+    ok_status(connector_reject(a.c, "no", 2), ND_SUCCESS);
+    active_end(&a);
+}
+
 TEST(siw__ends_before_the_reply_settles)
 {
     to_settling();
