@@ -299,7 +299,7 @@ static NTSTATUS read_compare(const void *buffer, uint8_t length, uint8_t mask, i
     if (address_is_any(&destination.sa))
         return STATUS_INVALID_PARAMETER;
     *local = destination;
-    return address_find(&destination.sa, &entry);
+    return address_find_own(local, &entry);
 }
 
 NTSTATUS cm_listen(iba_cm_id *p_id, net64_t service_id, void *p_compare_buf, uint8_t compare_len,

@@ -65,6 +65,10 @@ const char *address_text(const struct sockaddr *address, char *buffer, size_t si
  * looked for once more in a new one. ND_SUCCESS with *out filled, ND_INVALID_ADDRESS. Any thread. */
 NTSTATUS address_find(const struct sockaddr *address, struct address_entry *out);
 
+/* The same for an address that is to be bound to: it gets the scope with which the entry has it, without which the kernel
+ * takes no link-local one. */
+NTSTATUS address_find_own(union address *address, struct address_entry *out);
+
 /* First usable entry of that adapter; from a new list if the known one has none. ND_SUCCESS, ND_INVALID_PARAMETER. */
 NTSTATUS address_find_adapter(uint64_t adapter_id, struct address_entry *out);
 

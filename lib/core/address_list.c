@@ -524,6 +524,15 @@ NTSTATUS address_find(const struct sockaddr *address, struct address_entry *out)
     return find(matches_address, address, ND_INVALID_ADDRESS, out);
 }
 
+NTSTATUS address_find_own(union address *address, struct address_entry *out)
+{
+    NTSTATUS status = address_find(&address->sa, out);
+
+    if (status == ND_SUCCESS && address->sa.sa_family == AF_INET6)
+        address->v6.sin6_scope_id = out->address.v6.sin6_scope_id;
+    return status;
+}
+
 static bool matches_adapter(const struct address_entry *entry, const void *what)
 {
     return entry->adapter_id == *(const uint64_t *)what;

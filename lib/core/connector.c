@@ -247,7 +247,7 @@ NTSTATUS connector_bind(struct connector *c, const struct sockaddr *address, siz
         status = address_of_adapter(c->wire.adapter->id, local.sa.sa_family, &local);
         address_set_port(&local.sa, port);
     } else {
-        status = address_find(&local.sa, &entry);
+        status = address_find_own(&local, &entry);
         if (status == ND_SUCCESS && entry.adapter_id != c->wire.adapter->id)
             status = ND_INVALID_ADDRESS;
     }

@@ -206,19 +206,21 @@ static NTSTATUS bind_locked(struct datagram *d, const union address *address)
 
 NTSTATUS datagram_bind(struct datagram *d, const union address *address)
 {
+    union address local = *address;
     uint64_t mark = cmid_mark();
+    struct address_entry entry;
     NTSTATUS status;
 
     if (engine_dead())
         return ND_DEVICE_REMOVED;
     if (!address_is_any(&address->sa)) {
-        status = address_find(&address->sa, NULL);
+        status = address_find_own(&local, &entry);
         if (status != ND_SUCCESS)
             return status;
     }
     for (int attempt = 0; attempt < 2; attempt++) {
         pthread_mutex_lock(&d->lock);
-        status = bind_locked(d, address);
+        status = bind_locked(d, &local);
         pthread_mutex_unlock(&d->lock);
         /* The port's last owner may be ours and on its way out. */
         if (status != ND_SHARING_VIOLATION || attempt || !cmid_settle(mark))

@@ -467,7 +467,7 @@ static NTSTATUS bind_locked(struct listener *l)
 
     if (address_is_any(&address.sa))
         return bind_all_locked(l);
-    status = address_find(&address.sa, &entry);
+    status = address_find_own(&address, &entry);
     if (status != ND_SUCCESS)
         return status;
     if (!adapter_of_id(l, entry.adapter_id))
@@ -476,7 +476,7 @@ static NTSTATUS bind_locked(struct listener *l)
     if (!l->id)
         return ND_NO_MEMORY;
     status = bind_one_locked(l, &address);
-    address_set_port(&l->local.sa, address_port(&address.sa));
+    l->local = address;
     return status;
 }
 

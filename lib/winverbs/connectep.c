@@ -117,18 +117,19 @@ static void destroy(struct wv_object *object)
 
 static HRESULT bind_specific_locked(struct wv_connect_endpoint *endpoint, const union address *address)
 {
+    union address local = *address;
     struct address_entry entry;
     struct adapter *adapter;
     NTSTATUS status;
     HRESULT hr;
 
-    status = address_find(&address->sa, &entry);
+    status = address_find_own(&local, &entry);
     if (status != ND_SUCCESS)
         return status_wv(status);
     hr = wv_provider_adapter(endpoint->provider, &entry, &adapter);
     if (FAILED(hr))
         return hr;
-    return status_wv(connector_bind_on(endpoint->connector, adapter, &address->sa, address_length(&address->sa)));
+    return status_wv(connector_bind_on(endpoint->connector, adapter, &local.sa, address_length(&local.sa)));
 }
 
 /* The adapters of all usable addresses, each once. */

@@ -127,7 +127,7 @@ static HRESULT STDMETHODCALLTYPE wv_provider_TranslateAddress(IWVProvider *iface
         return WV_DEVICE_REMOVED;
     status = address_import(address, address_length(address), &local);
     if (status == ND_SUCCESS)
-        status = address_find(&local.sa, &entry);
+        status = address_find_own(&local, &entry);
     if (status == ND_SUCCESS)
         status = address_pkey(&local.sa, &pkey);
     if (status != ND_SUCCESS)

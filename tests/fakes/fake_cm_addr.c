@@ -49,6 +49,9 @@ static int bind_addr(struct fake_id *id, const struct sockaddr *addr)
         return EINVAL;
     if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
         return EAFNOSUPPORT;
+    if (addr->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)addr)->sin6_addr) &&
+        !((const struct sockaddr_in6 *)addr)->sin6_scope_id)
+        return EINVAL;
     address = fake_address_find(addr);
     if (!address && !fake_any_ip(addr) && !fake_loopback_ip(addr))
         return EADDRNOTAVAIL;

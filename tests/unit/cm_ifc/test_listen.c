@@ -24,6 +24,21 @@ static void compare_fill(ib_cm_rdma_req_t *compare, uint16_t port, const char *s
     inet_pton(AF_INET, destination, &compare->dst_ip_addr[3]);
 }
 
+/* The header has no room for the scope, the address list has it. */
+TEST(listen__link_local)
+{
+    struct client client;
+    ib_cm_rdma_req_t compare;
+
+    ok(fake_address_add("fe80::5%3", "fake_ib", 1));
+    client_make(&client);
+    memset(&compare, 0, sizeof(compare));
+    compare.ipv = IB_REQ_CM_RDMA_IPV6;
+    inet_pton(AF_INET6, "fe80::5", compare.dst_ip_addr);
+    ok_status(CM.listen(client.id, service_of(PORT), &compare, 36, IB_REQ_CM_RDMA_CMP_DST_IP), STATUS_SUCCESS);
+    client_end(&client);
+}
+
 TEST(listen__arguments)
 {
     struct client client, other;

@@ -618,6 +618,22 @@ TEST(Bind__many_connectors_on_one_port)
     rig_drop(b);
 }
 
+/* An adapter can be opened by such an address: then a connector can be bound to it. */
+TEST(Bind__link_local_without_a_scope)
+{
+    union address own = rig_address("fe80::5", 4000), address;
+    struct connector *c = rig_connector(ib, &nd_policy);
+    ULONG length = sizeof(address);
+
+    ok(fake_address_add("fe80::5%3", "fake_ib", 1));
+    ok_status(connector_bind(c, &own.sa, 28), ND_SUCCESS);
+    ok_status(connector_get_local_address(c, &address.sa, &length), ND_SUCCESS);
+    ok(address_equal(&address.sa, &own.sa));
+    ok_uint(address.v6.sin6_scope_id, ==, 3);
+    ok_uint(address_port(&address.sa), ==, 4000);
+    rig_drop(c);
+}
+
 /* A20: the kernel refuses to share a port with a listening id; the address shown is the one asked for. */
 TEST(Bind__port_of_the_own_listener)
 {

@@ -218,6 +218,24 @@ TEST(Listener__link_local)
     drop(l);
 }
 
+/* An adapter can be opened by such an address: then it can be listened on, too. */
+TEST(Listener__link_local_without_a_scope)
+{
+    union address own = rig_address("fe80::5", 4000), address;
+    ULONG length = sizeof(address);
+    struct listener *l;
+
+    ok(fake_address_add("fe80::5%3", "fake_ib", 1));
+    ok_status(listener_create(ib, file, &l), ND_SUCCESS);
+    ok_status(listener_bind(l, &own.sa, 28), ND_SUCCESS);
+    ok_status(listener_listen(l, 0), ND_SUCCESS);
+    ok_status(listener_get_local_address(l, &address.sa, &length), ND_SUCCESS);
+    ok(address_equal(&address.sa, &own.sa));
+    ok_uint(address.v6.sin6_scope_id, ==, 3);
+    ok_uint(address_port(&address.sa), ==, 4000);
+    drop(l);
+}
+
 TEST(GetConnectionRequest__statuses)
 {
     union address local = rig_address("10.1.1.1", 0);

@@ -12,6 +12,14 @@ IWVDevice *device;
 IWVProtectionDomain *pd;
 IWVCompletionQueue *cq;
 
+SOCKADDR_IN6 rig_v6(const char *text, USHORT port)
+{
+    SOCKADDR_IN6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+
+    ok_int(inet_pton(AF_INET6, text, &address.sin6_addr), ==, 1);
+    return address;
+}
+
 SOCKADDR_IN rig_v4(const char *text, USHORT port)
 {
     SOCKADDR_IN address = { .sin_family = AF_INET, .sin_port = htons(port) };

@@ -23,6 +23,7 @@ extern IWVCompletionQueue *cq;
 void rig_setup(void);
 void rig_teardown(void); /* nothing lives, nothing was done wrong */
 
+SOCKADDR_IN6 rig_v6(const char *text, USHORT port); /* no scope */
 SOCKADDR_IN rig_v4(const char *text, USHORT port);
 NET64 rig_guid(const char *address);
 IWVDevice *rig_open(NET64 guid);

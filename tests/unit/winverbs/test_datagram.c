@@ -163,6 +163,17 @@ TEST(datagram_endpoint__out_of_turn)
     rig_release(fresh);
 }
 
+/* The address list has the scope. */
+TEST(datagram_endpoint__link_local_without_a_scope)
+{
+    IWVDatagramEndpoint *d = endpoint();
+    SOCKADDR_IN6 local = rig_v6("fe80::5", 700);
+
+    ok(fake_address_add("fe80::5%3", "fake_ib", 1));
+    ok_status(CALL(d, BindAddress, (SOCKADDR *)&local), WV_SUCCESS);
+    rig_release(d);
+}
+
 /* Another program has the port. */
 TEST(datagram_endpoint__ports)
 {

@@ -78,6 +78,22 @@ TEST(BindAddress__busy_port)
     rig_release(first);
 }
 
+/* The address list has the scope. */
+TEST(BindAddress__link_local_without_a_scope)
+{
+    SOCKADDR_IN6 local = rig_v6("fe80::5", 700);
+    IWVConnectEndpoint *endpoint = session_endpoint();
+    WV_CONNECT_ATTRIBUTES attributes;
+
+    ok(fake_address_add("fe80::5%3", "fake_ib", 1));
+    ok_status(CALL(endpoint, BindAddress, (SOCKADDR *)&local), WV_SUCCESS);
+    ok_status(CALL(endpoint, Query, &attributes), WV_SUCCESS);
+    ok_uint(attributes.LocalAddress.Sin6.sin6_scope_id, ==, 3);
+    ok_uint(attributes.LocalAddress.Sin6.sin6_port, ==, htons(700));
+    ok_status(CALL(endpoint, Listen, 1), WV_SUCCESS);
+    rig_release(endpoint);
+}
+
 TEST(Modify__route)
 {
     IWVConnectEndpoint *endpoint = session_endpoint();

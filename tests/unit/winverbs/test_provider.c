@@ -119,6 +119,17 @@ TEST(QueryDevice__unknown_and_known)
     ok_int(attributes.DeviceType, ==, WvDeviceIwarp);
 }
 
+/* The address list has the scope. */
+TEST(TranslateAddress__link_local_without_a_scope)
+{
+    SOCKADDR_IN6 address = rig_v6("fe80::5", 0);
+    WV_DEVICE_ADDRESS found;
+
+    ok(fake_address_add("fe80::5%3", "fake_ib", 1));
+    ok_status(CALL(provider, TranslateAddress, (SOCKADDR *)&address, &found), WV_SUCCESS);
+    ok_uint(found.DeviceGuid, ==, ibv_get_device_guid(fake_device("fake_ib")));
+}
+
 TEST(TranslateAddress__statuses)
 {
     SOCKADDR_IN address = rig_v4("10.1.2.1", 80);
