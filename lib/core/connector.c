@@ -412,13 +412,20 @@ NTSTATUS connector_get_read_limits(struct connector *c, ULONG *inbound, ULONG *o
     return status;
 }
 
+static NTSTATUS nothing(ULONG *length)
+{
+    if (length)
+        *length = 0;
+    return ND_DEVICE_REMOVED;
+}
+
 NTSTATUS connector_get_private_data(struct connector *c, void *buffer, ULONG *length)
 {
     NTSTATUS status = ND_CONNECTION_INVALID;
     ULONG room;
 
     if (engine_dead())
-        return ND_DEVICE_REMOVED;
+        return nothing(length);
     if (!length)
         return ND_INVALID_PARAMETER_2;
     lock(c);
@@ -454,7 +461,7 @@ NTSTATUS connector_get_local_address(struct connector *c, struct sockaddr *buffe
     NTSTATUS status;
 
     if (engine_dead())
-        return ND_DEVICE_REMOVED;
+        return nothing(length);
     if (!length)
         return ND_INVALID_PARAMETER_2;
     lock(c);
@@ -468,7 +475,7 @@ NTSTATUS connector_get_peer_address(struct connector *c, struct sockaddr *buffer
     NTSTATUS status;
 
     if (engine_dead())
-        return ND_DEVICE_REMOVED;
+        return nothing(length);
     if (!length)
         return ND_INVALID_PARAMETER_2;
     lock(c);

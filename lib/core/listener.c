@@ -555,8 +555,11 @@ NTSTATUS listener_get_local_address(struct listener *l, struct sockaddr *buffer,
     NTSTATUS status = ND_INVALID_DEVICE_STATE;
     ULONG need, room;
 
-    if (engine_dead())
+    if (engine_dead()) {
+        if (length)
+            *length = 0;
         return ND_DEVICE_REMOVED;
+    }
     if (!length)
         return ND_INVALID_PARAMETER_2;
     pthread_mutex_lock(&l->lock);

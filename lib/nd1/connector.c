@@ -356,6 +356,14 @@ static ULONG clip(SIZE_T size)
     return size > UINT32_MAX ? UINT32_MAX : (ULONG)size;
 }
 
+/* In a forked child. A caller that looks at the length after a failure finds nothing. */
+static HRESULT nothing(SIZE_T *length)
+{
+    if (length)
+        *length = 0;
+    return ND_DEVICE_REMOVED;
+}
+
 /* The data of a refusal can be read although there is no connection and hence no limits. */
 static HRESULT STDMETHODCALLTYPE nd1_connector_GetConnectionData(INDConnector *iface, SIZE_T *inbound, SIZE_T *outbound,
                                                                  void *data, SIZE_T *length)
@@ -366,13 +374,16 @@ static HRESULT STDMETHODCALLTYPE nd1_connector_GetConnectionData(INDConnector *i
 
     log_trace("%p", (void *)iface);
     if (engine_dead())
-        return ND_DEVICE_REMOVED;
+        return nothing(length);
     c = nd1_connector_core(impl_from_INDConnector(iface));
     limits = connector_get_read_limits(c, &in, &out);
     status = connector_get_private_data(c, length ? data : NULL, &size);
     connector_unref(c);
-    if (limits != ND_SUCCESS && FAILED(status) && status != ND_BUFFER_OVERFLOW)
+    if (limits != ND_SUCCESS && FAILED(status) && status != ND_BUFFER_OVERFLOW) {
+        if (length)
+            *length = 0;
         return limits;
+    }
     if (inbound)
         *inbound = in;
     if (outbound)
@@ -396,15 +407,14 @@ static HRESULT address_of(INDConnector *iface, get_address *get, struct sockaddr
     ULONG size;
 
     if (engine_dead())
-        return ND_DEVICE_REMOVED;
+        return nothing(length);
     if (!length)
         return ND_INVALID_PARAMETER_2;
     size = clip(*length);
     c = nd1_connector_core(impl_from_INDConnector(iface));
     status = get(c, address, &size);
     connector_unref(c);
-    if (status == ND_SUCCESS || status == ND_BUFFER_OVERFLOW)
-        *length = size;
+    *length = size;
     return status;
 }
 

@@ -418,6 +418,16 @@ TEST(Forked_child)
     ok_status(listener_get_local_address(l, NULL, NULL), ND_DEVICE_REMOVED);
     ok_status(listener_get_connection_request(l, c, &ov), ND_DEVICE_REMOVED);
     ok_status(listener_cancel(l), ND_DEVICE_REMOVED);
+    for (int i = 0; i < 4; i++) {
+        ULONG length = 7;
+
+        ok_status(i == 0   ? connector_get_private_data(c, &local, &length)
+                  : i == 1 ? connector_get_local_address(c, &local.sa, &length)
+                  : i == 2 ? connector_get_peer_address(c, &local.sa, &length)
+                           : listener_get_local_address(l, &local.sa, &length),
+                  ND_DEVICE_REMOVED);
+        ok_uint(length, ==, 0);
+    }
     connector_release(c);
     listener_release(l);
     connector_qp_released(qp);

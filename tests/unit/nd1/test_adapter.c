@@ -512,6 +512,15 @@ TEST(Adapter_v1__forked_child)
         CALL(s.endpoint, SubmitRequestBatch);
         ok_status(CALL(s.connector, Disconnect, &ov), ND_DEVICE_REMOVED);
         ok_status(CALL(s.connector, Reject, NULL, 0), ND_DEVICE_REMOVED);
+        size = 7;
+        ok_status(CALL(s.connector, GetConnectionData, NULL, NULL, NULL, &size), ND_DEVICE_REMOVED);
+        ok_uint(size, ==, 0);
+        size = 7;
+        ok_status(CALL(s.connector, GetLocalAddress, NULL, &size), ND_DEVICE_REMOVED);
+        ok_uint(size, ==, 0);
+        size = 7;
+        ok_status(CALL(s.connector, GetPeerAddress, NULL, &size), ND_DEVICE_REMOVED);
+        ok_uint(size, ==, 0);
         ok_uint(CALL(s.endpoint, Release), ==, 0);
         _exit(0);
     }
