@@ -185,8 +185,8 @@ NTSTATUS address_route(const struct sockaddr *remote, union address *local)
     return route_status(error);
 }
 
-/* A socket is dear to make, so one of each family stays. Between two look-ups it is unconnected, since the source address, or
- * the interface, of the last one would narrow the next one. */
+/* A socket is dear to make, so one of each family stays. Each look-up binds it, to any address if to none, and unconnects it
+ * afterwards: that gives the port back, so that it can be bound again, and forgets the interface. */
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static int kept[2] = { -1, -1 };
 
@@ -201,7 +201,25 @@ void address_prepare(void)
     pthread_mutex_unlock(&kept_lock);
 }
 
-NTSTATUS address_reachable(const union address *remote)
+static NTSTATUS look_up_from(int fd, const union address *local, const union address *remote)
+{
+    union address from = { .sa = { .sa_family = remote->sa.sa_family } };
+    int error;
+
+    if (local && local->sa.sa_family == remote->sa.sa_family)
+        from = *local;
+    address_set_port(&from.sa, 0);
+    if (bind(fd, &from.sa, (socklen_t)address_length(&from.sa)) != 0) {
+        /* An address that the interface of a VRF has can only be bound there. Whether there is a way is for the kernel's
+         * connection manager to say. */
+        error = errno;
+        log_debug("bind: %s", strerror(error));
+        return ND_UNSUCCESSFUL;
+    }
+    return route_status(route_look_up(fd, &remote->sa));
+}
+
+NTSTATUS address_reachable(const union address *local, const union address *remote)
 {
     const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
     int *fd = &kept[remote->sa.sa_family == AF_INET6];
@@ -213,7 +231,7 @@ NTSTATUS address_reachable(const union address *remote)
     if (*fd < 0) {
         status = no_socket();
     } else {
-        status = route_status(route_look_up(*fd, &remote->sa));
+        status = look_up_from(*fd, local, remote);
         if (connect(*fd, &nowhere, sizeof(nowhere)) != 0) {
             close(*fd);
             *fd = -1;

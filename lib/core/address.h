@@ -91,9 +91,10 @@ NTSTATUS address_import(const struct sockaddr *address, size_t length, union add
  * ND_INVALID_ADDRESS (bad argument), ND_UNSUCCESSFUL. The result need not be an RDMA address. */
 NTSTATUS address_route(const struct sockaddr *remote, union address *local);
 
-/* The same look-up for an address that has been imported, without its result, and cheaper. Not in a forked child: it would
- * share a socket with its parent. Any thread. */
-NTSTATUS address_reachable(const union address *remote);
+/* The same look-up for an address that has been imported, without its result, and cheaper; from the address `local`, whose
+ * port is not looked at, as rules may want it (NULL or of another family: from any). ND_UNSUCCESSFUL also if no socket can
+ * have that address. Not in a forked child: it would share a socket with its parent. Any thread. */
+NTSTATUS address_reachable(const union address *local, const union address *remote);
 
 /* Opens what address_reachable() keeps, so that a connection leaves no descriptor behind. Tries once. Any thread. */
 void address_prepare(void);

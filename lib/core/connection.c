@@ -170,6 +170,14 @@ static void map_loopback(struct connection *conn, union address *dest)
     address_set_port(&dest->sa, port);
 }
 
+/* The address that the id is bound to, or will be; NULL: there is none. */
+static const union address *source_of(const struct connection *conn, int family, union address *own)
+{
+    if (conn->bound)
+        return &conn->local;
+    return address_of_adapter(conn->adapter->id, family, own) == ND_SUCCESS ? own : NULL;
+}
+
 static NTSTATUS ensure_id(struct connection *conn, int family)
 {
     union address own;
@@ -188,7 +196,7 @@ NTSTATUS connection_connect(struct connection *conn, struct qp *qp, const union 
                             uint32_t outbound, const void *data, size_t length)
 {
     const struct adapter_limits *limits = &conn->adapter->limits;
-    union address target = *dest;
+    union address target = *dest, own;
     NTSTATUS status;
     int error;
 
@@ -196,7 +204,7 @@ NTSTATUS connection_connect(struct connection *conn, struct qp *qp, const union 
         return STATUS_BAD_NETWORK_NAME;
     map_loopback(conn, &target);
     /* A bound id takes a destination without a route for one on its own link and waits for it in vain. */
-    if (address_reachable(&target) == ND_NETWORK_UNREACHABLE)
+    if (address_reachable(source_of(conn, target.sa.sa_family, &own), &target) == ND_NETWORK_UNREACHABLE)
         return ND_NETWORK_UNREACHABLE;
     status = qp ? qp_claim(qp) : ND_SUCCESS;
     if (status != ND_SUCCESS)

@@ -57,7 +57,7 @@ static NTSTATUS aim(const union address *local, union address *remote)
     if (remote->sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&remote->v6.sin6_addr) && !remote->v6.sin6_scope_id)
         remote->v6.sin6_scope_id = local->v6.sin6_scope_id;
     /* A bound id takes a destination without a route for one on its own link and waits for it in vain. */
-    return address_reachable(remote) == ND_NETWORK_UNREACHABLE ? ND_NETWORK_UNREACHABLE : ND_SUCCESS;
+    return address_reachable(local, remote) == ND_NETWORK_UNREACHABLE ? ND_NETWORK_UNREACHABLE : ND_SUCCESS;
 }
 
 static NTSTATUS find_path(struct rdma_cm_id *id, union address *local, union address *remote)

@@ -120,7 +120,8 @@ struct fake_address *fake_address_nth(const struct fake_device *device, unsigned
 extern struct list fake_addresses;
 void fake_net_reset(void);
 void fake_net_announce(void); /* something changed: a message to each netlink socket */
-int fake_net_fds(void);       /* descriptors that the fakes hold for netlink sockets */
+bool fake_rule_for(const struct sockaddr *source, const struct sockaddr *destination);
+int fake_net_fds(void); /* descriptors that the fakes hold for netlink sockets */
 
 /* ---- fake_device.c, fake_async.c ---- */
 

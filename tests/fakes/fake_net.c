@@ -11,6 +11,7 @@ struct route {
     struct list link;
     struct sockaddr_storage destination, local;
     bool reachable;
+    bool rule; /* `local` is the source that it is for */
 };
 
 struct list fake_addresses = { &fake_addresses, &fake_addresses };
@@ -123,10 +124,22 @@ static struct route *route_find(const struct sockaddr *destination)
     list_for_each (node, &routes) {
         struct route *route = list_entry(node, struct route, link);
 
-        if (fake_same_ip((struct sockaddr *)&route->destination, destination))
+        if (!route->rule && fake_same_ip((struct sockaddr *)&route->destination, destination))
             return route;
     }
     return NULL;
+}
+
+bool fake_rule_for(const struct sockaddr *source, const struct sockaddr *destination)
+{
+    list_for_each (node, &routes) {
+        struct route *route = list_entry(node, struct route, link);
+
+        if (route->rule && fake_same_ip((struct sockaddr *)&route->destination, destination) &&
+            fake_same_ip((struct sockaddr *)&route->local, source))
+            return true;
+    }
+    return false;
 }
 
 struct fake_address *fake_address_for(const struct sockaddr *destination)
@@ -209,10 +222,11 @@ void fake_address_clear(void)
     fake_unlock();
 }
 
-void fake_route_add(const char *destination, const char *local)
+static void route_add(const char *destination, const char *local, bool rule)
 {
     struct route *route = (struct route *)fake_malloc(sizeof(*route));
 
+    route->rule = rule;
     fake_lock();
     if (!fake_parse(destination, &route->destination) || (local && !fake_parse(local, &route->local))) {
         fake_violation("fake_route_add: %s is no address", destination);
@@ -222,6 +236,16 @@ void fake_route_add(const char *destination, const char *local)
         list_add_head(&routes, &route->link);
     }
     fake_unlock();
+}
+
+void fake_route_add(const char *destination, const char *local)
+{
+    route_add(destination, local, false);
+}
+
+void fake_route_from(const char *source, const char *destination)
+{
+    route_add(destination, source, true);
 }
 
 void fake_net_reset(void)

@@ -27,11 +27,13 @@ int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t length);
 int __wrap_getifaddrs(struct ifaddrs **list);
 void __wrap_freeifaddrs(struct ifaddrs *list);
 
-/* A datagram socket that was "connected", told apart from a later one with the same number by its inode. */
+/* A datagram socket that was bound or "connected", told apart from a later one with the same number by its inode. */
 struct connected {
     int fd;
     ino_t inode;
-    struct sockaddr_storage local;
+    bool bound;                    /* to an address of its own */
+    bool ported;                   /* it has a port: it cannot be bound before it is unconnected */
+    struct sockaddr_storage local; /* if bound or connected */
 };
 
 struct ifaddrs_block {
@@ -143,33 +145,57 @@ static struct connected *connected_new(int fd)
     return unused ? unused : &connected[connected_next++ % MAX_CONNECTED];
 }
 
-int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t length)
+/* With the lock. The record of a datagram socket, made if there is none yet; NULL: it is something else. */
+static struct connected *connected_of(int fd)
 {
-    struct fake_address *address;
     struct connected *entry;
     struct stat info;
-    int err = 0;
 
-    if ((addr->sa_family != AF_INET && addr->sa_family != AF_INET6) || !is_ip_datagram(fd) || fstat(fd, &info) != 0)
-        return __real_connect(fd, addr, length);
-    fake_lock();
-    address = fake_address_for(addr);
+    if (!is_ip_datagram(fd) || fstat(fd, &info) != 0)
+        return NULL;
     entry = connected_find(fd);
-    if (!entry)
-        entry = connected_new(fd);
+    if (entry)
+        return entry;
+    entry = connected_new(fd);
+    memset(entry, 0, sizeof(*entry));
     entry->fd = fd;
     entry->inode = info.st_ino;
-    if (address) {
+    return entry;
+}
+
+static int look_up(struct connected *entry, const struct sockaddr *addr)
+{
+    struct fake_address *address = fake_address_for(addr);
+    struct sockaddr *local = (struct sockaddr *)&entry->local;
+
+    if (entry->bound)
+        return address || fake_loopback_ip(addr) || fake_rule_for(local, addr) ? 0 : ENETUNREACH;
+    memset(&entry->local, 0, sizeof(entry->local));
+    if (!address && !fake_loopback_ip(addr))
+        return ENETUNREACH;
+    if (address)
         entry->local = address->addr;
-        fake_set_port((struct sockaddr *)&entry->local, 40000);
-    } else if (fake_loopback_ip(addr)) {
+    else
         memcpy(&entry->local, addr, fake_sockaddr_size(addr));
-    } else {
-        entry->fd = -1;
-        err = ENETUNREACH;
-    }
+    fake_set_port(local, 40000);
+    return 0;
+}
+
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t length)
+{
+    bool away = addr->sa_family == AF_UNSPEC;
+    struct connected *entry = NULL;
+    int err = 0;
+
+    fake_lock();
+    if (addr->sa_family == AF_INET || addr->sa_family == AF_INET6 || away)
+        entry = connected_of(fd);
+    if (entry)
+        entry->ported = !away;
+    if (entry && !away)
+        err = look_up(entry, addr);
     fake_unlock();
-    return fake_return(err);
+    return entry && !away ? fake_return(err) : __real_connect(fd, addr, length);
 }
 
 int __wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *length)
@@ -179,6 +205,8 @@ int __wrap_getsockname(int fd, struct sockaddr *addr, socklen_t *length)
 
     fake_lock();
     entry = connected_find(fd);
+    if (entry && !entry->local.ss_family)
+        entry = NULL;
     if (entry) {
         socklen_t size = fake_sockaddr_size((struct sockaddr *)&entry->local);
 
@@ -260,10 +288,33 @@ int __wrap_socket(int domain, int type, int protocol)
     return pair[0];
 }
 
+static int bind_ip(struct connected *entry, const struct sockaddr *addr)
+{
+    if (entry->ported)
+        return EINVAL;
+    if (!fake_any_ip(addr) && !fake_loopback_ip(addr) && !fake_address_find(addr))
+        return EADDRNOTAVAIL;
+    entry->bound = !fake_any_ip(addr);
+    entry->ported = true;
+    memset(&entry->local, 0, sizeof(entry->local));
+    memcpy(&entry->local, addr, fake_sockaddr_size(addr));
+    return 0;
+}
+
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t length)
 {
+    struct connected *entry = NULL;
     bool ours = false;
+    int err = 0;
 
+    if (addr->sa_family == AF_INET || addr->sa_family == AF_INET6) {
+        fake_lock();
+        entry = connected_of(fd);
+        if (entry)
+            err = bind_ip(entry, addr);
+        fake_unlock();
+        return entry ? fake_return(err) : __real_bind(fd, addr, length);
+    }
     if (addr->sa_family != AF_NETLINK)
         return __real_bind(fd, addr, length);
     fake_lock();

@@ -160,10 +160,14 @@ bool fake_address_add(const char *text, const char *device, unsigned port);
 void fake_address_remove(const char *text);
 void fake_address_clear(void);
 
-/* Route look-ups by a connected UDP socket (connect and getsockname are wrapped for AF_INET/AF_INET6 datagram sockets):
+/* Route look-ups by a connected UDP socket (connect, bind and getsockname are wrapped for AF_INET/AF_INET6 datagram sockets; bound
+ * ones keep their address, and binding to one that is not local fails with EADDRNOTAVAIL):
  * a destination that is a fake local address answers itself, one in the same /24 (/64) as a fake address answers that
  * address, others get ENETUNREACH; a route added here comes first. `local` NULL: ENETUNREACH. */
 void fake_route_add(const char *destination, const char *local);
+
+/* A rule for a source address: the destination is found by a socket that is bound to `source`, besides what all find. */
+void fake_route_from(const char *source, const char *destination);
 
 /* What ibv_is_fork_initialized says (default IBV_FORK_UNNEEDED). */
 void fake_fork_status(enum ibv_fork_status status);

@@ -618,6 +618,32 @@ TEST(Bind__many_connectors_on_one_port)
     rig_drop(b);
 }
 
+/* The kernel looks the way up from the address that the id is bound to: so do we, bound or not yet (D28). */
+TEST(Connect__a_route_for_the_own_address_alone)
+{
+    union address own = rig_address("10.1.1.1", 0), far = rig_address("10.77.1.1", 4711);
+    struct qp *qp = rig_qp(ib), *other = rig_qp(iw);
+    OVERLAPPED ov = OV_INIT;
+
+    fake_auto_resolve(false);
+    fake_route_from("10.1.1.1", "10.77.1.1");
+    for (int bound = 0; bound < 2; bound++) {
+        struct connector *c = rig_connector(ib, &nd_policy);
+
+        if (bound)
+            ok_status(connector_bind(c, &own.sa, 16), ND_SUCCESS);
+        ok_status(connector_connect(c, qp, &far.sa, 16, 0, 0, NULL, 0, &ov), ND_PENDING);
+        rig_drop(c);
+        ok_done(&ov, ND_CANCELED);
+    }
+    {
+        struct connector *c = rig_connector(iw, &nd_policy);
+
+        ok_status(connector_connect(c, other, &far.sa, 16, 0, 0, NULL, 0, &ov), ND_NETWORK_UNREACHABLE);
+        rig_drop(c);
+    }
+}
+
 /* An adapter can be opened by such an address: then a connector can be bound to it. */
 TEST(Bind__link_local_without_a_scope)
 {

@@ -480,13 +480,37 @@ TEST(address_reachable__statuses)
     address_prepare();
     sockets = fake_open_fds();
     for (int i = 0; i < 2; i++) {
-        ok_status(address_reachable(&there), ND_NETWORK_UNREACHABLE);
-        ok_status(address_reachable(&here), ND_SUCCESS);
-        ok_status(address_reachable(&v6), ND_SUCCESS);
+        ok_status(address_reachable(NULL, &there), ND_NETWORK_UNREACHABLE);
+        ok_status(address_reachable(NULL, &here), ND_SUCCESS);
+        ok_status(address_reachable(NULL, &v6), ND_SUCCESS);
     }
     ok_int(fake_open_fds(), ==, sockets);
     fake_route_add("172.31.1.1", "10.1.2.1");
-    ok_status(address_reachable(&there), ND_SUCCESS);
+    ok_status(address_reachable(NULL, &there), ND_SUCCESS);
+}
+
+/* Where the source address decides, each look-up is from its own. An address that is none says nothing. */
+TEST(address_reachable__from_an_address)
+{
+    union address own = parse("10.1.1.1"), other = parse("10.1.2.1"), gone = parse("10.1.1.99"),
+                  v6 = parse("fd00:1:1::1"), there = parse("10.77.1.1"), there6 = parse("fd77::1");
+    int sockets;
+
+    own.v4.sin_port = htons(700); /* not a port to be taken here */
+    address_prepare();
+    sockets = fake_open_fds();
+    fake_route_from("10.1.1.1", "10.77.1.1");
+    fake_route_from("fd00:1:1::1", "fd77::1");
+    for (int i = 0; i < 2; i++) {
+        ok_status(address_reachable(&own, &there), ND_SUCCESS);
+        ok_status(address_reachable(&other, &there), ND_NETWORK_UNREACHABLE);
+        ok_status(address_reachable(&gone, &there), ND_UNSUCCESSFUL);
+        ok_status(address_reachable(NULL, &there), ND_NETWORK_UNREACHABLE);
+        ok_status(address_reachable(&v6, &there6), ND_SUCCESS);
+        ok_status(address_reachable(NULL, &there6), ND_NETWORK_UNREACHABLE);
+        ok_status(address_reachable(&v6, &there), ND_NETWORK_UNREACHABLE); /* another family's is no source */
+    }
+    ok_int(fake_open_fds(), ==, sockets);
 }
 
 TEST(address_list_export__layout)

@@ -182,6 +182,15 @@ TEST(IbatQueryPath__to_oneself)
     ok_uint(last.v4.sin_addr.s_addr, ==, own.sin_addr.s_addr);
 }
 
+TEST(IbatQueryPath__a_route_for_the_own_address_alone)
+{
+    IBAT_PATH_BLOB blob;
+
+    ok_status(query("10.1.1.1", "10.77.1.1", &blob), WV_HOST_UNREACHABLE);
+    fake_route_from("10.1.1.1", "10.77.1.1");
+    ok_status(query("10.1.1.1", "10.77.1.1", &blob), WV_SUCCESS);
+}
+
 TEST(IbatQueryPath__link_local)
 {
     SOCKADDR_IN6 local = v6("fe80::5", 0), peer = v6("fe80::6", 0);
