@@ -188,7 +188,7 @@ static NTSTATUS ensure_id(struct connection *conn, int family)
         return status == ND_SUCCESS ? connection_bind(conn, &own) : status;
     }
     if (!conn->cmid)
-        connection_renew_id(conn, false);
+        connection_renew_id(conn);
     return conn->cmid ? ND_SUCCESS : ND_INSUFFICIENT_RESOURCES;
 }
 
@@ -426,7 +426,6 @@ void connection_answer(struct connection *conn)
 void connection_abandon(struct connection *conn, bool keep)
 {
     bool issued = conn->state == WIRE_REQUEST_OUT || conn->state == WIRE_REPLY_IN;
-    bool in_call = connection_in_call(conn);
 
     if (conn->state == WIRE_REQUEST_IN || (conn->state == WIRE_REPLY_IN && !keep)) {
         connection_reject(conn, NULL, 0);
@@ -440,7 +439,7 @@ void connection_abandon(struct connection *conn, bool keep)
     if (!conn->qp_moved)
         restore_qp(conn, issued);
     if (keep) {
-        connection_renew_id(conn, in_call);
+        connection_renew_id(conn);
         conn->state = WIRE_IDLE;
         return;
     }
@@ -530,8 +529,6 @@ static void take_reject(struct connection *conn, enum wire_event event, const st
 
 static void attempt_failed(struct connection *conn, enum wire_state from, NTSTATUS status)
 {
-    bool in_call = connection_in_call(conn);
-
     connection_set_timer(conn, 0);
     connection_orphan_attempt(conn);
     restore_qp(conn, from == WIRE_REQUEST_OUT);
@@ -539,7 +536,7 @@ static void attempt_failed(struct connection *conn, enum wire_state from, NTSTAT
         connection_close(conn);
         return;
     }
-    connection_renew_id(conn, in_call);
+    connection_renew_id(conn);
     conn->state = WIRE_IDLE;
 }
 
@@ -566,7 +563,7 @@ static bool retry_stale(struct connection *conn)
         return false;
     conn->retried = true;
     log_debug("the peer knows our queue pair from before; trying once more");
-    connection_renew_id(conn, false);
+    connection_renew_id(conn);
     if (!conn->cmid || resolve_address(conn) != 0)
         return false;
     conn->state = WIRE_ADDRESS;

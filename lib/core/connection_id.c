@@ -121,10 +121,9 @@ NTSTATUS connection_bind(struct connection *conn, const union address *address)
     status = id_create(conn, &cmid);
     if (status != ND_SUCCESS)
         return status;
-    /* Other connectors may name the same port. On iWARP a later attempt may start while this id is in a blocking
-     * connect, when its options cannot be changed any more. */
-    if (port || connection_is_iw(conn))
-        id_share_port(cmid);
+    /* Other connectors may name the same port, also one that is chosen here: no other program is given that. On iWARP a
+     * later attempt may start while this id is in a blocking connect, when its options cannot be changed any more. */
+    id_share_port(cmid);
     status = id_bind(cmid, address);
     if (status != ND_SUCCESS) {
         cmid_destroy(cmid);
@@ -140,12 +139,10 @@ NTSTATUS connection_bind(struct connection *conn, const union address *address)
 
 /* One id is one attempt: a new id takes over the local port before the old one goes. A failure leaves no id; the next
  * attempt tries again. */
-void connection_renew_id(struct connection *conn, bool old_in_call)
+void connection_renew_id(struct connection *conn)
 {
     struct cmid *old = conn->cmid, *fresh = NULL;
 
-    if (old && !old_in_call)
-        id_share_port(old);
     if (!adapter_removed(conn->adapter) && id_create(conn, &fresh) == ND_SUCCESS) {
         id_share_port(fresh);
         if (id_bind(fresh, &conn->local) != ND_SUCCESS) {

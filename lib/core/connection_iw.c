@@ -40,7 +40,7 @@ bool connection_new_attempt(struct connection *conn)
     return true;
 }
 
-bool connection_in_call(const struct connection *conn)
+static bool in_call(const struct connection *conn)
 {
     return conn->attempt && conn->attempt->running;
 }
@@ -49,7 +49,7 @@ bool connection_hold_event(struct connection *conn, const struct cm_event *cm)
 {
     struct attempt *attempt = conn->attempt;
 
-    if (!connection_in_call(conn))
+    if (!in_call(conn))
         return false;
     if (attempt->events < sizeof(attempt->event) / sizeof(attempt->event[0]))
         attempt->event[attempt->events++] = *cm;

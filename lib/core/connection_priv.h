@@ -31,8 +31,8 @@ void connection_give_back_qp(struct qp *qp, bool replace);
 NTSTATUS connection_complete_bare(struct connection *conn);
 NTSTATUS connection_accept_bare(struct connection *conn, struct rdma_conn_param *param);
 
-/* connection_id.c. `old_in_call`: a worker is inside a call on the old id. No id afterwards: it could not be bound. */
-void connection_renew_id(struct connection *conn, bool old_in_call);
+/* connection_id.c. A worker may be inside a call on the old id. No id afterwards: it could not be bound. */
+void connection_renew_id(struct connection *conn);
 void connection_drop_id(struct connection *conn);
 void connection_set_timer(struct connection *conn, uint32_t ms); /* 0: none */
 
@@ -41,7 +41,6 @@ void connection_set_timer(struct connection *conn, uint32_t ms); /* 0: none */
 bool connection_new_attempt(struct connection *conn);
 NTSTATUS connection_start_attempt(struct connection *conn);
 void connection_orphan_attempt(struct connection *conn);
-bool connection_in_call(const struct connection *conn);
 bool connection_hold_event(struct connection *conn, const struct cm_event *cm); /* false: nothing is running */
 
 /* listener.c, without lock: true if a listener of this process owns the port of that address, or of all addresses. */

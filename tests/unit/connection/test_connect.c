@@ -618,6 +618,25 @@ TEST(Bind__many_connectors_on_one_port)
     rig_drop(b);
 }
 
+/* The same with a port that was chosen for the first one. */
+TEST(Bind__a_port_that_another_connector_was_given)
+{
+    struct adapter *adapters[] = { ib, iw };
+
+    for (int i = 0; i < 2; i++) {
+        union address local = rig_address(i ? "10.1.2.1" : "10.1.1.1", 0);
+        struct connector *first = rig_connector(adapters[i], &nd_policy), *b = rig_connector(adapters[i], &nd_policy);
+        ULONG length = sizeof(local);
+
+        ok_status(connector_bind(first, &local.sa, 16), ND_SUCCESS);
+        ok_status(connector_get_local_address(first, &local.sa, &length), ND_SUCCESS);
+        ok_uint(address_port(&local.sa), !=, 0);
+        ok_status(connector_bind(b, &local.sa, 16), ND_SUCCESS);
+        rig_drop(first);
+        rig_drop(b);
+    }
+}
+
 /* The kernel looks the way up from the address that the id is bound to: so do we, bound or not yet (D28). */
 TEST(Connect__a_route_for_the_own_address_alone)
 {
