@@ -112,6 +112,7 @@ struct connection {
     struct attempt *attempt; /* iWARP: the connect call that a worker is making */
 
     bool bound, passive, peer_known;
+    uint16_t wire_port;  /* not 0: the id's, instead of the one in `local` */
     union address local; /* with port; valid if bound or passive */
     union address peer;  /* active: the destination; passive: the caller */
 

@@ -91,19 +91,24 @@ static void id_share_port(struct cmid *cmid)
 }
 
 /* The kernel never lets an id share a port with a listening one, whatever its options; a connector that names our own
- * listener's port gets another one on the wire (A20). */
-static NTSTATUS id_bind(struct cmid *cmid, const union address *address)
+ * listener's port gets another one on the wire (A20). That one it keeps: the listener's would be taken from the next
+ * listener, once this one is gone. */
+static NTSTATUS id_bind(struct connection *conn, struct cmid *cmid, const union address *address)
 {
     union address copy = *address;
     int error;
 
+    if (conn->wire_port)
+        address_set_port(&copy.sa, conn->wire_port);
     if (rdma_bind_addr(cmid->id, &copy.sa) == 0)
         return cmid->id->verbs ? ND_SUCCESS : ND_INVALID_ADDRESS;
     error = errno;
-    if ((error == EADDRINUSE || error == EADDRNOTAVAIL) && listener_port_is_ours(address)) {
+    if ((error == EADDRINUSE || error == EADDRNOTAVAIL) && listener_port_is_ours(&copy)) {
         address_set_port(&copy.sa, 0);
-        if (rdma_bind_addr(cmid->id, &copy.sa) == 0)
+        if (rdma_bind_addr(cmid->id, &copy.sa) == 0) {
+            conn->wire_port = ntohs(rdma_get_src_port(cmid->id));
             return cmid->id->verbs ? ND_SUCCESS : ND_INVALID_ADDRESS;
+        }
         error = errno;
     }
     log_info("rdma_bind_addr: %s", strerror(error));
@@ -124,7 +129,8 @@ NTSTATUS connection_bind(struct connection *conn, const union address *address)
     /* Other connectors may name the same port, also one that is chosen here: no other program is given that. On iWARP a
      * later attempt may start while this id is in a blocking connect, when its options cannot be changed any more. */
     id_share_port(cmid);
-    status = id_bind(cmid, address);
+    conn->wire_port = 0;
+    status = id_bind(conn, cmid, address);
     if (status != ND_SUCCESS) {
         cmid_destroy(cmid);
         return status;
@@ -145,7 +151,7 @@ void connection_renew_id(struct connection *conn)
 
     if (!adapter_removed(conn->adapter) && id_create(conn, &fresh) == ND_SUCCESS) {
         id_share_port(fresh);
-        if (id_bind(fresh, &conn->local) != ND_SUCCESS) {
+        if (id_bind(conn, fresh, &conn->local) != ND_SUCCESS) {
             cmid_destroy(fresh);
             fresh = NULL;
         }

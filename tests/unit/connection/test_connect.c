@@ -637,6 +637,45 @@ TEST(Bind__a_port_that_another_connector_was_given)
     }
 }
 
+/* A connector that goes by another port on the wire leaves the listener's to the next listener, when the first one is gone. */
+TEST(Bind__keeps_the_other_port_on_the_wire)
+{
+    union address local = rig_address("10.1.1.1", 4000), peer = rig_address("10.1.1.200", 4711), got;
+    struct connector *c = rig_connector(ib, &nd_policy);
+    struct qp *qp = rig_qp(ib);
+    ULONG length = sizeof(got);
+    struct listener *l;
+    uint16_t wire;
+
+    ok_status(listener_create(ib, file, &l), ND_SUCCESS);
+    ok_status(listener_bind(l, &local.sa, 16), ND_SUCCESS);
+    ok_status(listener_listen(l, 0), ND_SUCCESS);
+    ok_status(connector_bind(c, &local.sa, 16), ND_SUCCESS);
+    wire = ntohs(rdma_get_src_port(rig_id(c)));
+    ok_uint(wire, !=, 4000);
+    listener_release(l);
+    listener_unref(l);
+    rig_run();
+    for (int i = 0; i < 2; i++) {
+        OVERLAPPED ov = OV_INIT;
+
+        ok_status(connector_connect(c, qp, &peer.sa, 16, 0, 0, NULL, 0, &ov), ND_PENDING);
+        rig_run();
+        ok_int(c->wire.state, ==, WIRE_REQUEST_OUT);
+        event(c, RDMA_CM_EVENT_REJECTED, 8);
+        ok_done(&ov, ND_CONNECTION_REFUSED);
+        ok_uint(ntohs(rdma_get_src_port(rig_id(c))), ==, wire);
+        ok_status(connector_get_local_address(c, &got.sa, &length), ND_SUCCESS);
+        ok_uint(address_port(&got.sa), ==, 4000);
+    }
+    ok_status(listener_create(ib, file, &l), ND_SUCCESS);
+    ok_status(listener_bind(l, &local.sa, 16), ND_SUCCESS);
+    ok_status(listener_listen(l, 0), ND_SUCCESS);
+    rig_drop(c);
+    listener_release(l);
+    listener_unref(l);
+}
+
 /* The kernel looks the way up from the address that the id is bound to: so do we, bound or not yet (D28). */
 TEST(Connect__a_route_for_the_own_address_alone)
 {
