@@ -174,9 +174,45 @@ ALONE(link_local)
     release_last(listener);
     link_drop(&active);
     link_drop(&passive);
+    /* The scope is the library's to know. */
+    address.v6.sin6_scope_id = 0;
+    link_make(&active, &host, NULL);
+    ok_status(CALL(active.connector, Bind, &address.any, endpoint_size(&address)), ND_SUCCESS);
+    listener = listen_at(&host, &address, 0);
+    local = listener_endpoint(listener);
+    ok_uint(local.v6.sin6_scope_id, ==, to.v6.sin6_scope_id);
+    release_last(listener);
+    link_drop(&active);
     host_close(&host);
     ok_status(NdCleanup(), S_OK);
     RUN("ip addr del fe80::66:1/64 dev %s", netdev);
+}
+
+/* A destination that only the routes of the own address reach (D28). Nobody answers there. */
+ALONE(source_rule)
+{
+    const char *netdev = runner_env("NDVERBS_NETDEV"), *own = runner_env("NDVERBS_ADDR");
+    union endpoint far = endpoint_from("10.77.1.1");
+    struct host host;
+    struct link link;
+    HRESULT hr;
+
+    need_machine();
+    host_open(&host);
+    link_make(&link, &host, NULL);
+    link_bind(&link);
+    endpoint_set_port(&far, 700);
+    hr = CALL(link.connector, Connect, (IUnknown *)link.qp, &far.any, endpoint_size(&far), 0, 0, NULL, 0, &link.ov);
+    ok_status(hr, ND_NETWORK_UNREACHABLE);
+    RUN("ip route add 10.77.0.0/16 dev %s table 101 && ip rule add from %s lookup 101", netdev, own);
+    hr = CALL(link.connector, Connect, (IUnknown *)link.qp, &far.any, endpoint_size(&far), 0, 0, NULL, 0, &link.ov);
+    RUN("ip rule del from %s lookup 101 && ip route flush table 101", own);
+    ok_status(hr, ND_PENDING);
+    ok_status(CALL(link.connector, CancelOverlappedRequests), ND_SUCCESS);
+    hr = CALL(link.connector, GetOverlappedResult, &link.ov, TRUE);
+    ok_msg(hr == ND_CANCELED || hr == ND_HOST_UNREACHABLE, "0x%08x", (unsigned)hr);
+    link_drop(&link);
+    host_close(&host);
 }
 
 /* Two devices in one process: each address its own adapter, a connection between them, objects that do not mix (D43). */
@@ -403,6 +439,51 @@ ALONE(no_ports_left)
     release_last(listener);
     for (int i = 0; i < 6; i++)
         link_drop(&links[i]);
+    host_close(&host);
+}
+
+/* Ports are shared with the other connectors of the process (A20), also one that was chosen for the first of them. */
+ALONE(shared_port)
+{
+    union endpoint any, chosen;
+    struct link links[2];
+    struct host host;
+    ULONG size = sizeof(chosen);
+
+    host_open(&host);
+    any = host.address;
+    endpoint_set_port(&any, 0);
+    link_make(&links[0], &host, NULL);
+    link_make(&links[1], &host, NULL);
+    ok_status(CALL(links[0].connector, Bind, &any.any, endpoint_size(&any)), ND_SUCCESS);
+    ok_status(CALL(links[0].connector, GetLocalAddress, &chosen.any, &size), ND_SUCCESS);
+    ok_status(CALL(links[1].connector, Bind, &chosen.any, endpoint_size(&chosen)), ND_SUCCESS);
+    link_drop(&links[0]);
+    link_drop(&links[1]);
+    host_close(&host);
+}
+
+/* A connector that was bound to the listener's port leaves it to the next listener (A20). */
+ALONE(port_for_the_next_listener)
+{
+    IND2Listener *listener;
+    struct host host;
+    union endpoint at;
+    struct link link;
+    HRESULT hr;
+
+    host_open(&host);
+    listener = listen_at(&host, &host.address, 0);
+    at = listener_endpoint(listener);
+    link_make(&link, &host, NULL);
+    ok_status(CALL(link.connector, Bind, &at.any, endpoint_size(&at)), ND_SUCCESS);
+    release_last(listener);
+    hr = FINISH(&link, CALL(link.connector, Connect, (IUnknown *)link.qp, &at.any, endpoint_size(&at), 0, 0, NULL, 0,
+                            &link.ov));
+    ok_status(hr, ND_CONNECTION_REFUSED);
+    listener = listen_at(&host, &at, 0);
+    release_last(listener);
+    link_drop(&link);
     host_close(&host);
 }
 
