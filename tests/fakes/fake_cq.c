@@ -226,6 +226,9 @@ int ibv_destroy_cq(struct ibv_cq *public)
             cq->cq.channel->refcnt--;
         fake_context_of(cq->cq.context)->children--;
         fake_object_destroy(&cq->object);
+        /* The object stays, for what uses it once more to be found out; the trials of a device's limits make large ones. */
+        fake_free(cq->ring);
+        cq->ring = NULL;
     }
     return fake_leave(&call, err);
 }
