@@ -75,8 +75,10 @@ static void insert_write(FILE *out, const struct inserts *inserts, unsigned numb
         format[before == 'h' || before == 'l' || before == 'w' ? length : length + 1] = '\0';
         fprintf(out, format, text ? text : "");
         free(narrow);
-    } else if (strstr(format, "I64") || strstr(format, "ll") || kind == 'p') {
+    } else if (kind == 'p') {
         fprintf(out, format, value);
+    } else if (strstr(format, "I64") || strstr(format, "ll")) {
+        fprintf(out, format, (uint64_t)value);
     } else if (strchr("diouxXc", kind)) {
         fprintf(out, format, (unsigned)value);
     } else {

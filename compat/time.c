@@ -107,7 +107,7 @@ VOID WINAPI GetSystemInfo(LPSYSTEM_INFO info)
 #if UINTPTR_MAX > 0xffffffffu
     info->lpMaximumApplicationAddress = (LPVOID)0x7ffffffeffffull;
 #else
-    info->lpMaximumApplicationAddress = (LPVOID)0xbffeffffu;
+    info->lpMaximumApplicationAddress = (LPVOID)0xfffeffffu;
 #endif
 }
 
