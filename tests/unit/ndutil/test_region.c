@@ -110,7 +110,9 @@ TEST(Register__errors)
             { NULL, 0, 0, 0, ND_INVALID_PARAMETER },
             { buffer, 0, 0, 0, ND_INVALID_BUFFER_SIZE },
             { NULL, 16, 0, 0, ND_ACCESS_VIOLATION },
-            { buffer, info.MaxRegistrationSize + 1, 0, 0, ND_INVALID_PARAMETER },
+            /* 32 bits: all that there are can be registered, and one more is none. */
+            { buffer, info.MaxRegistrationSize + 1, 0, 0,
+              info.MaxRegistrationSize < SIZE_MAX ? ND_INVALID_PARAMETER : ND_INVALID_BUFFER_SIZE },
             { buffer, 16, 0x40, 0, ND_INVALID_PARAMETER },
             { buffer, 16, 0, EFAULT, ND_ACCESS_VIOLATION },
             { buffer, 16, 0, ENOMEM, ND_INSUFFICIENT_RESOURCES },

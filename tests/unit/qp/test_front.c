@@ -192,7 +192,7 @@ TEST(front__notify_affinity_is_the_process_mask)
     ok_status(cq->lpVtbl->GetNotifyAffinity(cq, &group, &affinity), ND_SUCCESS);
     ok_uint(group, ==, 0);
     ok_int(sched_getaffinity(0, sizeof(set), &set), ==, 0);
-    for (unsigned i = 0; i < 64; i++)
+    for (unsigned i = 0; i < 8 * sizeof(affinity); i++)
         ok_int((affinity >> i & 1) != 0, ==, CPU_ISSET(i, &set) != 0);
     fake_device_remove("fake_ib");
     rig_run();

@@ -46,6 +46,17 @@ static const struct fake_wr *last(enum fake_fn fn)
     return &fake_log_find(fn, -1)->arg.wr;
 }
 
+/* As the application gave them: no copy is made where the layouts are the same, which they are not for 32 bits. */
+static void ok_entries(const struct fake_wr *wr, const ND2_SGE *sge, int n)
+{
+    ok_int(wr->num_sge, ==, n);
+    for (int i = 0; i < n; i++) {
+        ok_uint(wr->sge[i].addr, ==, (uintptr_t)sge[i].Buffer);
+        ok_uint(wr->sge[i].length, ==, sge[i].BufferLength);
+        ok_uint(wr->sge[i].lkey, ==, sge[i].MemoryRegionToken);
+    }
+}
+
 TEST(Send__what_the_device_gets)
 {
     static const struct {
@@ -71,8 +82,7 @@ TEST(Send__what_the_device_gets)
         wr = last(FAKE_ibv_post_send);
         ok_int(wr->opcode, ==, IBV_WR_SEND);
         ok_uint(wr->send_flags, ==, rows[i].device);
-        ok_int(wr->num_sge, ==, 2);
-        ok_mem(wr->sge, sge, sizeof(sge));
+        ok_entries(wr, sge, 2);
     }
     unmake();
 }
@@ -97,7 +107,7 @@ TEST(ReadWrite__what_the_device_gets)
     ok_uint(wr->send_flags, ==, 0);
     ok_uint(wr->remote_addr, ==, 0x40);
     ok_uint(wr->rkey, ==, 0x55667788);
-    ok_mem(wr->sge, &sge, sizeof(sge));
+    ok_entries(wr, &sge, 1);
     unmake();
 }
 
@@ -109,8 +119,7 @@ TEST(Receive__what_the_device_gets)
     make(16);
     ok_status(qp_receive(qp, rig_ctx(1), sge, 3), ND_SUCCESS);
     wr = last(FAKE_ibv_post_recv);
-    ok_int(wr->num_sge, ==, 3);
-    ok_mem(wr->sge, sge, sizeof(sge));
+    ok_entries(wr, sge, 3);
     ok_status(qp_receive(qp, rig_ctx(2), NULL, 0), ND_SUCCESS);
     ok_int(last(FAKE_ibv_post_recv)->num_sge, ==, 0);
     unmake();
