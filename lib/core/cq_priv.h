@@ -95,14 +95,15 @@ struct queue {
     uint32_t limit; /* tail + depth, as of the last look */
     uint32_t mask;  /* set once; for posters, pollers have their own */
     uint32_t max_transfer;
+    uint32_t fence; /* IBV_SEND_FENCE for all but Reads, or 0; set once */
+    uint32_t max_sge;
     struct slot *slots;
     struct ibv_qp *verbs;
     uint32_t silent; /* silent requests since the last signal they needed */
     uint32_t period; /* so many silent requests need a signal */
     uint32_t inline_size;
-    uint32_t max_sge;
-    uint32_t max_read_sge;
     uint32_t no_reads; /* atomic: the connection allows none, and the device would not say so */
+    uint32_t max_read_sge;
     uint32_t depth;
     uint32_t closed;        /* requests from closed_at on were never given to the device */
     uint32_t closed_at;     /* head at that moment */

@@ -134,6 +134,8 @@ static inline void prepare_locked(struct queue *sq, void *context, ND2_REQUEST_T
     wr->wr_id = (uintptr_t)slot;
     wr->next = NULL;
     wr->send_flags = device_flags[flags];
+    if (type != Nd2RequestTypeRead)
+        wr->send_flags |= sq->fence;
     /* A relaxed atomic so that no compiler joins it with the length by way of a vector register. */
     __atomic_store_n(&slot->seq, sq->head, __ATOMIC_RELAXED);
     slot->length = length;

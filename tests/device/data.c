@@ -640,6 +640,50 @@ CLIENT(fenced_read)
     session_end(&session);
 }
 
+/* A Read is over, and its bytes are there, when its result comes; so it is when the device is done with a later request first. */
+
+SERVER(read_before_others)
+{
+    struct session session;
+
+    session_begin(&session, &(struct shape){ .size = 65536, .reads = 4, .depth = 8 });
+    pattern_fill(session.link.buffer, 65536, 3);
+    runner_sync();
+    runner_sync();
+    session_end(&session);
+}
+
+CLIENT(read_before_others)
+{
+    struct session session;
+    struct link *link = &session.link;
+    ND2_SGE sge;
+
+    session_begin(&session, &(struct shape){ .size = 65536, .reads = 4, .depth = 8 });
+    runner_sync();
+    for (unsigned round = 0; round < 100; round++) {
+        ULONG silent = round & 1 ? ND_OP_FLAG_SILENT_SUCCESS : 0;
+
+        memset(link->buffer, 0, 65536);
+        for (uintptr_t i = 0; i < 2; i++) {
+            sge = sge_of(link, i * 32768, 32768);
+            ok_status(CALL(link->qp, Read, (void *)i, &sge, 1, link->remote.address + i * 32768, link->remote.token, 0),
+                      ND_SUCCESS);
+        }
+        ok_status(CALL(link->qp, Write, (void *)2, NULL, 0, link->remote.address, link->remote.token, silent),
+                  ND_SUCCESS);
+        ok_status(CALL(link->qp, Write, (void *)3, NULL, 0, link->remote.address, link->remote.token, 0), ND_SUCCESS);
+        for (uintptr_t i = 0; i < 2; i++)
+            ok_result(link->cq, Nd2RequestTypeRead, ND_SUCCESS, i);
+        pattern_check(link->buffer, 65536, 3);
+        if (!silent)
+            ok_result(link->cq, Nd2RequestTypeWrite, ND_SUCCESS, 2);
+        ok_result(link->cq, Nd2RequestTypeWrite, ND_SUCCESS, 3);
+    }
+    runner_sync();
+    session_end(&session);
+}
+
 /* An outbound limit of 0 is "no Reads": one is refused, where it would stand in the queue for ever, and the queue works on. */
 
 SERVER(no_reads)

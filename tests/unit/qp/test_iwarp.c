@@ -106,6 +106,52 @@ TEST(Read__without_entries)
     }
 }
 
+static void ok_fences(unsigned n, unsigned fenced)
+{
+    struct fake_wr posted;
+
+    for (unsigned i = 0; i < n; i++) {
+        ok(fake_qp_wr(qp_verbs(qp), FAKE_SEND, i, &posted));
+        ok_uint((posted.send_flags & IBV_SEND_FENCE) != 0, ==, fenced >> i & 1);
+    }
+    ok_uint(fake_qp_complete(qp_verbs(qp), FAKE_SEND, n, IBV_WC_SUCCESS, 0), ==, n);
+}
+
+/* siw is done with what is behind a Read before the Read is answered, if that has no fence. */
+TEST(fence__behind_reads_on_siw)
+{
+    ND2_SGE sge = { (void *)(uintptr_t)0x1000, 4, 7 };
+
+    for (int soft = 0; soft < 2; soft++) {
+        struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };
+        struct adapter *device = rig_open(RIG_IW);
+        bool was = device->device->soft;
+
+        device->device->soft = soft != 0;
+        make_connected();
+        ok_status(qp_read(qp, rig_ctx(0), &sge, 1, 0x40, 7, 0), ND_SUCCESS);
+        ok_status(rig_send(qp, 1, 0), ND_SUCCESS);
+        ok_status(qp_write(qp, rig_ctx(2), &sge, 1, 0x40, 7, ND_OP_FLAG_SILENT_SUCCESS), ND_SUCCESS);
+        ok_status(qp_write(qp, rig_ctx(3), &sge, 1, 0x40, 7, 0), ND_SUCCESS);
+        ok_fences(4, soft ? 0xe : 0);
+        ok_result(cq, Read, 0, ND_SUCCESS);
+        ok_result(cq, Send, 1, ND_SUCCESS);
+        ok_result(cq, Write, 3, ND_SUCCESS);
+        ok_status(qp_initiate(qp, rig_ctx(4), Nd2RequestTypeWrite, &sge, 1, 0, &wr), ND_SUCCESS); /* WinVerbs */
+        qp_batch_start(qp);
+        ok_status(rig_send(qp, 5, 0), ND_SUCCESS);
+        ok_status(qp_read(qp, rig_ctx(6), &sge, 1, 0x40, 7, 0), ND_SUCCESS);
+        qp_batch_submit(qp);
+        ok_fences(3, soft ? 0x3 : 0);
+        ok_result(cq, Write, 4, ND_SUCCESS);
+        ok_result(cq, Send, 5, ND_SUCCESS);
+        ok_result(cq, Read, 6, ND_SUCCESS);
+        unmake();
+        device->device->soft = was;
+        rig_close(device);
+    }
+}
+
 /* siw takes no fenced Read; a target answers Reads in their order. */
 TEST(Read__fenced)
 {
