@@ -102,6 +102,7 @@ static bool deliver(struct cm_id *id)
         callback_post(id);
     cm_id_unlock(id);
     if (finish) {
+        service_stop(id); /* a failing callback may leave it listening */
         if (done)
             done(arg);
         cm_id_unref(id); /* the client's claim */

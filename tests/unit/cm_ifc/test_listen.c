@@ -234,6 +234,38 @@ TEST(destroy_id__listening)
     ok(fake_log_find_on(FAKE_rdma_reject, request, 0) != NULL);
 }
 
+static void listen_hook(struct client *client, iba_cm_event *event)
+{
+    (void)event;
+    ok_status(CM.listen(client->id, service_of(PORT), NULL, 0, 0), STATUS_SUCCESS);
+}
+
+/* The refused id is as new: it may listen, and its callback may fail all the same. */
+TEST(callback__a_failing_one_that_listens)
+{
+    const struct fake_cm rejected = { .event = RDMA_CM_EVENT_REJECTED, .status = 28 };
+    struct client client, other;
+    struct asked r;
+
+    client_make(&client);
+    client_make(&other);
+    client.hook = listen_hook;
+    client.result = STATUS_UNSUCCESSFUL;
+    request_fill(&r, NULL, "10.1.1.200", "hello");
+    ok_status(CM.send_req(client.id, &r.req), STATUS_SUCCESS);
+    ok_eventually(fake_count(FAKE_rdma_connect) == 1);
+    fake_cm_event(client_rdma_id(&client), &rejected);
+    client_event(&client, 0, iba_cm_rej_received);
+    rig_settle();
+    ok_status(CM.cancel_listen(client.id), STATUS_INVALID_HANDLE);
+    ok_status(CM.listen(other.id, service_of(PORT), NULL, 0, 0), STATUS_SUCCESS);
+    fake_cm_request(listening_id(), NULL, NULL);
+    client_event(&other, 0, iba_cm_req_received);
+    client.id = NULL;
+    client_end(&client);
+    client_end(&other);
+}
+
 TEST(get_request__no_memory)
 {
     struct client listener, child = { 0 };
