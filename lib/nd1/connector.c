@@ -379,7 +379,7 @@ static HRESULT STDMETHODCALLTYPE nd1_connector_GetConnectionData(INDConnector *i
     limits = connector_get_read_limits(c, &in, &out);
     status = connector_get_private_data(c, length ? data : NULL, &size);
     connector_unref(c);
-    if (limits != ND_SUCCESS && FAILED(status) && status != ND_BUFFER_OVERFLOW) {
+    if (limits != ND_SUCCESS && (!length || (FAILED(status) && status != ND_BUFFER_OVERFLOW))) {
         if (length)
             *length = 0;
         return limits;

@@ -168,6 +168,10 @@ TEST(Connect_v1__refusal_data)
     length = sizeof(data);
     ok_status(CALL(s.connector, GetConnectionData, NULL, NULL, data, &length), ND_SUCCESS);
     ok_str(data, "because");
+    in = out = 9;
+    ok_status(CALL(s.connector, GetConnectionData, &in, &out, NULL, NULL), ND_CONNECTION_INVALID);
+    ok_uint(in, ==, 9);
+    ok_uint(out, ==, 9);
 }
 
 TEST(Connect_v1__local_port)
