@@ -43,6 +43,24 @@ static struct adapter *find_locked(uint64_t adapter_id, struct list *old)
     return NULL;
 }
 
+/* The kernel waits for the adapter, the client may have the interface for ever. */
+static void device_removed(struct device *device)
+{
+    struct list old;
+
+    list_init(&old);
+    pthread_mutex_lock(&lock);
+    list_for_each_safe (node, &entries) {
+        if (list_entry(node, struct entry, link)->adapter->device != device)
+            continue;
+        list_del(node);
+        list_add_tail(&old, node);
+    }
+    pthread_mutex_unlock(&lock);
+    drop(&old);
+    service_device_removed(device);
+}
+
 static struct adapter *find(uint64_t adapter_id)
 {
     struct adapter *adapter;
@@ -61,6 +79,7 @@ NTSTATUS cm_adapter_get(const struct sockaddr *local, struct adapter **out)
     struct address_entry address;
     struct adapter *adapter;
     struct entry *entry;
+    struct list old;
     NTSTATUS status = address_find(local, &address);
 
     if (status != STATUS_SUCCESS)
@@ -84,14 +103,18 @@ NTSTATUS cm_adapter_get(const struct sockaddr *local, struct adapter **out)
     }
     *out = adapter_ref(adapter);
     entry->adapter = adapter;
+    list_init(&old);
     pthread_mutex_lock(&lock);
-    list_add_tail(&entries, &entry->link); /* a second one of the adapter does no harm */
+    /* Nobody would take it out any more if its device went meanwhile. A second one of the adapter does no harm. */
+    list_add_tail(adapter_removed(adapter) ? &old : &entries, &entry->link);
     pthread_mutex_unlock(&lock);
+    drop(&old);
     return STATUS_SUCCESS;
 }
 
 void cm_use(void)
 {
+    connection_bare_watch(device_removed);
     pthread_mutex_lock(&lock);
     users++;
     pthread_mutex_unlock(&lock);

@@ -138,7 +138,8 @@ void cm_req_event_fill_locked(struct cm_id *id, const struct cm_event *request, 
 uint8_t cm_data_export_locked(struct cm_id *id, void *to); /* to: IB_REP_PDATA_SIZE; the number of bytes */
 
 /* service.c: listening. */
-void service_stop(struct cm_id *id); /* takes the services' lock; nothing if it does not listen */
+void service_stop(struct cm_id *id);                      /* takes the services' lock; nothing if it does not listen */
+void service_device_removed(const struct device *device); /* its requests go; on loop */
 NTSTATUS cm_listen(iba_cm_id *p_id, net64_t service_id, void *p_compare_buf, uint8_t compare_len,
                    uint8_t compare_offset);
 NTSTATUS cm_cancel_listen(iba_cm_id *p_id);

@@ -114,24 +114,47 @@ static bool give_locked(struct service *service, struct cmid *child, const struc
     return false;
 }
 
-/* Requests on a device that is going are of no use, and the kernel waits for their ids. */
-static void device_gone_locked(struct service *service)
+static bool is_on(const struct cmid *cmid, const struct device *device)
 {
-    while (service->cmids)
-        cmid_destroy(service->cmid[--service->cmids]);
+    /* librdmacm's context, not the device's */
+    return cmid->id->verbs && strcmp(ibv_get_device_name(cmid->id->verbs->device), device->name) == 0;
+}
+
+/* Requests on a device that is going are of no use, and the kernel waits for their ids. `device` NULL: all. */
+static void drop_requests_locked(struct service *service, const struct device *device)
+{
     list_for_each (node, &service->listens) {
         struct cm_id *id = list_entry(node, struct cm_id, listen_link);
 
         cm_id_lock(id);
-        while (!list_empty(&id->requests)) {
-            struct cm_request *request = list_entry(list_pop(&id->requests), struct cm_request, link);
+        list_for_each_safe (link, &id->requests) {
+            struct cm_request *request = list_entry(link, struct cm_request, link);
 
+            if (device && !is_on(request->cmid, device))
+                continue;
+            list_del(&request->link);
+            id->requests_queued--;
             cmid_destroy(request->cmid);
             free(request);
         }
-        id->requests_queued = 0;
         cm_id_unlock(id);
     }
+}
+
+static void device_gone_locked(struct service *service)
+{
+    while (service->cmids)
+        cmid_destroy(service->cmid[--service->cmids]);
+    drop_requests_locked(service, NULL);
+}
+
+/* The wildcards belong to no device and are not told. */
+void service_device_removed(const struct device *device)
+{
+    pthread_mutex_lock(&lock);
+    list_for_each (node, &services)
+        drop_requests_locked(list_entry(node, struct service, link), device);
+    pthread_mutex_unlock(&lock);
 }
 
 static void service_event(struct cmid *cmid, const struct cm_event *event)

@@ -210,6 +210,9 @@ int connection_qp_attr(struct connection *conn, enum ibv_qp_state state, struct 
 /* Without lock. The device of bare connections (CM_BARE) is gone; NOTE_REMOVED as above. On loop. */
 void connection_bare_removed(struct device *device);
 
+/* What their owner calls to let go of what else it has on a device that is gone; called behind the notes, on loop. */
+void connection_bare_watch(void (*removed)(struct device *device));
+
 /* Ends what is left: the id goes to a worker, WIRE_OVER. The QP reference stays until connection_drop_qp. */
 void connection_close(struct connection *conn);
 void connection_part(struct connection *conn); /* the same, after both sides have said that it is over */

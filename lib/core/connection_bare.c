@@ -62,7 +62,18 @@ static void device_removed(void *object, void *arg)
     conn->owner->unref(conn);
 }
 
+static void (*watcher)(struct device *device);
+
+void connection_bare_watch(void (*removed)(struct device *device))
+{
+    __atomic_store_n(&watcher, removed, __ATOMIC_RELEASE);
+}
+
 void connection_bare_removed(struct device *device)
 {
+    void (*removed)(struct device *) = __atomic_load_n(&watcher, __ATOMIC_ACQUIRE);
+
     cm_entry_each(CM_BARE, device_removed, device);
+    if (removed)
+        removed(device);
 }

@@ -622,3 +622,24 @@ TEST(Device__removed_while_connecting)
     client_event(&client, 0, iba_cm_req_error);
     client_end(&client);
 }
+
+/* The client has the interface still, but nothing on the device. */
+TEST(Device__removed_while_nothing_uses_it)
+{
+    struct client client;
+    struct asked r;
+    unsigned closed;
+
+    client_make(&client);
+    request_fill(&r, NULL, "10.1.1.200", "");
+    ok_status(CM.send_req(client.id, &r.req), STATUS_SUCCESS);
+    client_end(&client);
+    request_fill(&r, "10.1.2.1", "10.1.2.200", "");
+    client_make(&client);
+    ok_status(CM.send_req(client.id, &r.req), STATUS_SUCCESS);
+    closed = fake_count(FAKE_ibv_close_device);
+    rig_remove("fake_ib");
+    ok_eventually(fake_count(FAKE_ibv_close_device) == closed + 1);
+    ok_uint(fake_live(FAKE_OBJ_CONTEXT), ==, 1);
+    client_end(&client);
+}

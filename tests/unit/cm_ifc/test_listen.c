@@ -115,6 +115,17 @@ static struct rdma_cm_id *listening_id(void)
     }
 }
 
+static uint32_t requests_of(struct client *client)
+{
+    struct cm_id *id = CONTAINING_RECORD(client->id, struct cm_id, pub);
+    uint32_t count;
+
+    cm_id_lock(id);
+    count = id->requests_queued;
+    cm_id_unlock(id);
+    return count;
+}
+
 /* Edge-triggered: one notification until the queue was seen empty. */
 TEST(get_request__notifications)
 {
@@ -264,6 +275,38 @@ TEST(callback__a_failing_one_that_listens)
     client.id = NULL;
     client_end(&client);
     client_end(&other);
+}
+
+/* The kernel waits for what nobody has fetched too; the other device's requests stay. */
+TEST(Device__removed_with_requests_of_a_wildcard)
+{
+    struct client client;
+    struct rdma_cm_id *gone[2];
+    struct pair pair;
+    struct asked r;
+
+    pair_listen(&pair, true);
+    client_make(&client);
+    request_fill(&r, NULL, "10.1.1.200", "");
+    ok_status(CM.send_req(client.id, &r.req), STATUS_SUCCESS); /* opens the device */
+    client_end(&client);
+    gone[0] = fake_cm_request(listening_id(), NULL, NULL);
+    client_event(&pair.listener, 0, iba_cm_req_received);
+    request_fill(&r, NULL, "10.1.2.1", "hello");
+    r.req.qpn = htonl(pair.qp[0]->qp_num);
+    ok_status(CM.send_req(pair.active.id, &r.req), STATUS_SUCCESS);
+    ok_eventually(requests_of(&pair.listener) == 2);
+    gone[1] = fake_cm_request(listening_id(), NULL, NULL);
+    ok_eventually(requests_of(&pair.listener) == 3);
+    rig_remove("fake_ib");
+    ok_eventually(fake_log_find_on(FAKE_rdma_destroy_id, gone[0], 0) != NULL);
+    ok_eventually(fake_log_find_on(FAKE_rdma_destroy_id, gone[1], 0) != NULL);
+    ok_uint(requests_of(&pair.listener), ==, 1);
+    ok_status(CM.get_request_ex(pair.listener.id, record, &pair.passive, &pair.passive.id, &pair.request),
+              STATUS_SUCCESS);
+    ok_uint(((struct sockaddr_in *)(void *)rdma_get_local_addr(client_rdma_id(&pair.passive)))->sin_addr.s_addr, ==,
+            inet_addr("10.1.2.1"));
+    pair_end(&pair);
 }
 
 TEST(get_request__no_memory)
