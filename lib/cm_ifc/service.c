@@ -13,8 +13,8 @@
 /* Listening. Several ids may listen to one service id if they compare different things, but the kernel knows one
  * listener per address and port: a service is that listener, and its requests go to the id whose comparison they meet. */
 struct service {
-    struct list link;    /* in `services`, while an id listens */
-    uint32_t refs;       /* one for the list, one for each cmid */
+    struct list link;    /* in `services`, while an id listens and the device is there */
+    uint32_t refs;       /* one for the ids that listen, one for each cmid */
     union address local; /* with port; the wildcard of IPv4 stands for both families */
     struct cmid *cmid[2];
     unsigned int cmids;
@@ -143,6 +143,7 @@ static void drop_requests_locked(struct service *service, const struct device *d
 
 static void device_gone_locked(struct service *service)
 {
+    list_del(&service->link); /* who listens from now on would hear nothing of it */
     while (service->cmids)
         cmid_destroy(service->cmid[--service->cmids]);
     drop_requests_locked(service, NULL);

@@ -309,6 +309,38 @@ TEST(Device__removed_with_requests_of_a_wildcard)
     pair_end(&pair);
 }
 
+/* The address comes back with another device: a listen that begins then hears its requests. */
+TEST(listen__behind_a_device_that_is_gone)
+{
+    struct client a, b;
+    ib_cm_rdma_req_t compare;
+    unsigned listens;
+
+    client_make(&a);
+    client_make(&b);
+    compare_fill(&compare, 0, "10.1.1.201", "10.1.1.1");
+    ok_status(CM.listen(b.id, service_of(PORT), &compare, 36, IB_REQ_CM_RDMA_CMP_SRC_IP | IB_REQ_CM_RDMA_CMP_DST_IP),
+              STATUS_SUCCESS);
+    compare_fill(&compare, 0, "10.1.1.200", "10.1.1.1");
+    ok_status(CM.listen(a.id, service_of(PORT), &compare, 36, IB_REQ_CM_RDMA_CMP_SRC_IP | IB_REQ_CM_RDMA_CMP_DST_IP),
+              STATUS_SUCCESS);
+    listens = fake_count(FAKE_rdma_listen);
+    ok_uint(listens, ==, 1);
+    rig_remove("fake_ib");
+    fake_device_add("fake_new", IBV_TRANSPORT_IB, 1);
+    fake_address_remove("10.1.1.1");
+    ok(fake_address_add("10.1.1.1", "fake_new", 1));
+    ok_eventually(fake_live(FAKE_OBJ_ID) == 0);
+    ok_status(CM.cancel_listen(a.id), STATUS_SUCCESS);
+    ok_status(CM.listen(a.id, service_of(PORT), &compare, 36, IB_REQ_CM_RDMA_CMP_SRC_IP | IB_REQ_CM_RDMA_CMP_DST_IP),
+              STATUS_SUCCESS);
+    ok_uint(fake_count(FAKE_rdma_listen), ==, listens + 1);
+    fake_cm_request(listening_id(), NULL, "10.1.1.200");
+    client_event(&a, 0, iba_cm_req_received);
+    client_end(&b);
+    client_end(&a);
+}
+
 TEST(get_request__no_memory)
 {
     struct client listener, child = { 0 };
