@@ -91,7 +91,7 @@ struct cm_id {
     bool listening, told; /* told: the notification is out, and the queue was not seen empty since */
     uint32_t requests_queued;
     struct list requests;
-    ib_cm_rdma_req_t compare;
+    ib_cm_rdma_req_t compare; /* ipv 0: there was no header */
     uint8_t compare_mask;
     net64_t service_id;
 };

@@ -53,11 +53,19 @@ static bool same_ip(const struct sockaddr *is, const ib_net32_t wanted[4], uint8
     return is->sa_family == AF_INET && ((const struct sockaddr_in *)is)->sin_addr.s_addr == wanted[3];
 }
 
+/* A header names one, whatever else of it is compared. */
+static bool same_version(const struct sockaddr *is, uint8_t ipv)
+{
+    return !ipv || is->sa_family == (ipv == IB_REQ_CM_RDMA_IPV6 ? AF_INET6 : AF_INET);
+}
+
 static bool meets(const struct cm_id *id, struct rdma_cm_id *child)
 {
     const ib_cm_rdma_req_t *compare = &id->compare;
     const struct sockaddr *source = rdma_get_peer_addr(child), *destination = rdma_get_local_addr(child);
 
+    if (!same_version(destination, compare->ipv))
+        return false;
     if ((id->compare_mask & IB_REQ_CM_RDMA_CMP_SRC_PORT) && compare->src_port != htons(address_port(source)))
         return false;
     if ((id->compare_mask & IB_REQ_CM_RDMA_CMP_SRC_IP) && !same_ip(source, compare->src_ip_addr, compare->ipv))
@@ -241,6 +249,8 @@ static bool overlaps(const struct cm_id *a, const struct cm_id *b)
     const uint8_t source = IB_REQ_CM_RDMA_CMP_SRC_PORT | IB_REQ_CM_RDMA_CMP_SRC_IP;
     uint8_t both = a->compare_mask & b->compare_mask & source;
 
+    if (a->compare.ipv && b->compare.ipv && a->compare.ipv != b->compare.ipv)
+        return false;
     if ((both & IB_REQ_CM_RDMA_CMP_SRC_PORT) && a->compare.src_port != b->compare.src_port)
         return false;
     return !(both & IB_REQ_CM_RDMA_CMP_SRC_IP) ||

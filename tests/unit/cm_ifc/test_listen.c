@@ -104,15 +104,20 @@ TEST(listen__no_memory)
     client_end(&client);
 }
 
-static struct rdma_cm_id *listening_id(void)
+static struct rdma_cm_id *listening_id_of(int family)
 {
     for (int i = 0;; i++) {
         struct rdma_cm_id *id = fake_object(FAKE_OBJ_ID, i);
 
         ok(id != NULL);
-        if (fake_cm_state(id) == FAKE_CM_LISTEN && id->route.addr.src_addr.sa_family == AF_INET)
+        if (fake_cm_state(id) == FAKE_CM_LISTEN && id->route.addr.src_addr.sa_family == family)
             return id;
     }
+}
+
+static struct rdma_cm_id *listening_id(void)
+{
+    return listening_id_of(AF_INET);
 }
 
 static uint32_t requests_of(struct client *client)
@@ -187,6 +192,36 @@ TEST(listen__compare)
     client_end(&child);
     client_end(&a);
     client_end(&b);
+}
+
+/* Whatever the mask says, the version in the header counts. */
+TEST(listen__compare_version)
+{
+    struct client a, b, c;
+    ib_cm_rdma_req_t compare;
+    struct rdma_cm_id *request;
+
+    client_make(&a);
+    client_make(&b);
+    client_make(&c);
+    compare_fill(&compare, 0, "0.0.0.0", "0.0.0.0");
+    ok_status(CM.listen(a.id, service_of(PORT), &compare, 36, 0), STATUS_SUCCESS);
+    request = fake_cm_request(listening_id_of(AF_INET6), NULL, NULL);
+    ok_eventually(fake_log_find_on(FAKE_rdma_reject, request, 0) != NULL || client_count(&a));
+    ok_uint(client_count(&a), ==, 0);
+    ok_status(CM.listen(b.id, service_of(PORT), &compare, 36, 0), STATUS_INVALID_PARAMETER);
+    compare.ipv = IB_REQ_CM_RDMA_IPV6;
+    ok_status(CM.listen(b.id, service_of(PORT), &compare, 36, 0), STATUS_SUCCESS);
+    ok_status(CM.listen(c.id, service_of(PORT), NULL, 0, 0), STATUS_INVALID_PARAMETER);
+    fake_cm_request(listening_id_of(AF_INET6), NULL, NULL);
+    client_event(&b, 0, iba_cm_req_received);
+    ok_uint(client_count(&a), ==, 0);
+    fake_cm_request(listening_id(), NULL, NULL);
+    client_event(&a, 0, iba_cm_req_received);
+    ok_uint(client_count(&b), ==, 1);
+    client_end(&a);
+    client_end(&b);
+    client_end(&c);
 }
 
 TEST(listen__compare_source_port)
