@@ -504,7 +504,7 @@ void cq_overrun(struct cq *cq)
         struct queue *queue = list_entry(node, struct queue, queue_link);
 
         if (qp_ref_live(queue->qp))
-            qp_report_error(queue->qp);
+            qp_report_overrun(queue->qp);
     }
     pthread_mutex_unlock(&cq->control);
 }

@@ -346,4 +346,7 @@ struct qp *qp_from_failed_link(struct list *link);
 /* To ERROR and drained, on the loop. Takes over the caller's reference. */
 void qp_report_error(struct qp *qp);
 
+/* The same for what rdma_cm may not know of: the connector is told too. */
+void qp_report_overrun(struct qp *qp);
+
 #endif

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "connector.h"
 #include "log.h"
 #include "ndstatus.h"
 #include "sleep.h"
@@ -327,6 +328,8 @@ static void work_called(struct engine_call *call)
     struct qp *qp = (struct qp *)((char *)call - offsetof(struct qp, work));
 
     work(qp);
+    if (__atomic_exchange_n(&qp->lost, 0, __ATOMIC_ACQUIRE))
+        connector_qp_failed(qp);
     qp_unref(qp);
 }
 
@@ -342,6 +345,12 @@ void qp_report_error(struct qp *qp)
     qp_note_error(qp);
     qp_post_work(qp);
     qp_unref(qp);
+}
+
+void qp_report_overrun(struct qp *qp)
+{
+    __atomic_store_n(&qp->lost, 1, __ATOMIC_RELEASE);
+    qp_report_error(qp);
 }
 
 /* ---- who wants a drain ---- */

@@ -17,6 +17,7 @@ struct qp {
     struct list failed_link; /* CQ lock of the queue that failed first */
     uint32_t err;            /* atomic: failed or flushed; no post reaches the device any more */
     uint32_t watched;        /* atomic: polls of the receive CQ look for windows that the peer invalidates (mw.c) */
+    uint32_t lost;           /* atomic: the loop has to tell the connector that the QP is past use */
     uint64_t made;           /* set once: mw_next_order() */
 
     /* iWARP: an attempt is on, and if it fails the kernel flushes the receives although they are to survive (atomic). */

@@ -402,6 +402,25 @@ TEST(Session__a_fatal_event_of_the_queue_pair)
     side_close(&client);
 }
 
+/* An overrun ends the queue pairs of the completion queue, which rdma_cm does not know of. */
+TEST(Session__the_completion_queue_overruns)
+{
+    const struct ibv_qp *qp;
+    struct side server, client;
+    OVERLAPPED notify = { 0 };
+    IND2Listener *listener;
+
+    connect_pair(&server, &client, &listener);
+    ok_status(CALL(client.connector, NotifyDisconnect, &notify), ND_PENDING);
+    qp = fake_object(FAKE_OBJ_QP, -1);
+    fake_async_cq(qp->recv_cq, IBV_EVENT_CQ_ERR);
+    ok_status(CALL(client.connector, GetOverlappedResult, &notify, TRUE), STATUS_CONNECTION_DISCONNECTED);
+    ok_status(FINISH(client.connector, &client.ov, CALL(client.connector, Disconnect, &client.ov)), ND_SUCCESS);
+    ok_uint(CALL(listener, Release), ==, 0);
+    side_close(&server);
+    side_close(&client);
+}
+
 /* ---- The front itself ---- */
 
 static HRESULT STDMETHODCALLTYPE foreign_query(IUnknown *iface, REFIID iid, void **out)
