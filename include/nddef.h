@@ -21,8 +21,8 @@
 #define ND_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED               0x00000100
 #define ND_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED    0x00010000
 
-/* Types of Notify on a completion queue. Failed completions satisfy each of them; a completion queue that overran or
- * died satisfies ERRORS too. */
+/* Types of Notify on a completion queue. ANY: the next completion; SOLICITED: a receive of a solicited Send, or a failed
+ * completion; ERRORS: only that the queue overran or came to its end, which completes the others too. */
 #define ND_CQ_NOTIFY_ERRORS    0
 #define ND_CQ_NOTIFY_ANY       1
 #define ND_CQ_NOTIFY_SOLICITED 2

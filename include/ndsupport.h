@@ -25,7 +25,7 @@ NDV_API VOID ND_HELPER_API NdFlushProviders(VOID);
 
 /* All local addresses that can be used, port 0: the list, then the socket addresses, in one buffer. ND_SUCCESS with
  * *pcbAddressList 0 if there are none. ND_BUFFER_OVERFLOW: *pcbAddressList is the needed size (NULL with 0 is legal).
- * With both versions an address comes once for each. */
+ * Every address serves both versions and comes once, unless both are excluded. */
 NDV_API HRESULT ND_HELPER_API NdQueryAddressList(_In_ DWORD flags,
                                                  _Out_writes_bytes_opt_(*pcbAddressList)
                                                      SOCKET_ADDRESS_LIST *pAddressList,

@@ -9,7 +9,9 @@
  *
  * Every function: any thread, also inside of a callback. A pointer that is no id, or the id of a destroyed one, gives
  * STATUS_INVALID_HANDLE; a call that the id's state does not allow STATUS_INVALID_DEVICE_STATE; private data longer than
- * the message takes STATUS_INVALID_PARAMETER; after the device has gone, and in a forked child, STATUS_DEVICE_REMOVED.
+ * the message takes STATUS_INVALID_PARAMETER; in a forked child everything STATUS_DEVICE_REMOVED. When the device goes,
+ * the ids of its connections are past use, as after a disconnect: STATUS_INVALID_DEVICE_STATE (STATUS_DEVICE_REMOVED from a
+ * call that meets the removal).
  *
  * Callbacks run on a thread of the library, for one id one at a time, and never in a wait of the application. The event
  * and what it points to are valid until the callback returns (ndverbs_cm_copy_event() makes a copy to keep). A failing
