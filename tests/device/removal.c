@@ -4,6 +4,7 @@
 #include "session.h"
 
 #include <sys/wait.h>
+#include <iba/ib_cm_ifc.h>
 
 static bool gone(int pid, int *status)
 {
@@ -257,6 +258,47 @@ ALONE(device_made_anew)
     link_drop(&active);
     link_drop(&passive);
     host_close(&host);
+}
+
+/* A client of the CM-only interface that had a connection on the device, and has the interface still. */
+ALONE(device_deleted_behind_the_cm_interface)
+{
+    const char *device = runner_env("NDVERBS_DEVICE"), *peer = runner_env("NDVERBS_PEER_ADDR");
+    const char *argv[] = { "rdma", "link", "delete", device, NULL };
+    ib_cm_rdma_req_t data = { .ipv = IB_REQ_CM_RDMA_IPV4 };
+    ib_path_rec_t path = { 0 };
+    iba_cm_req req = { .service_id = ib_cm_rdma_cm_sid(6, htons(4711)),
+                       .p_primary_path = &path,
+                       .qpn = htonl(1),
+                       .p_pdata = &data,
+                       .pdata_len = sizeof(data) };
+    INFINIBAND_INTERFACE_CM ifc;
+    union endpoint from, to;
+    ULONGLONG start;
+    iba_cm_id *id;
+    int pid, status;
+
+    if (!runner_machine() || !runner_wire() || !device || !peer)
+        harness_skip("only in the machine, with another device");
+    from = own_endpoint();
+    to = endpoint_from(peer);
+    if (to.any.sa_family != AF_INET)
+        harness_skip("once, on IPv4");
+    data.src_ip_addr[3] = from.v4.sin_addr.s_addr;
+    data.dst_ip_addr[3] = to.v4.sin_addr.s_addr;
+    ok_status(iba_cm_query_interface(&GUID_INFINIBAND_INTERFACE_CM, sizeof(ifc), INFINIBAND_INTERFACE_CM_VERSION, &ifc),
+              STATUS_SUCCESS);
+    ok_status(ifc.CM.create_id(NULL, NULL, &id), STATUS_SUCCESS);
+    ok_status(ifc.CM.send_req(id, &req), STATUS_SUCCESS);
+    ifc.CM.destroy_id(id);
+    start = GetTickCount64();
+    pid = runner_exec(argv);
+    while (!gone(pid, &status))
+        Sleep(5);
+    runner_note("the delete returned after %u ms", (unsigned)(GetTickCount64() - start));
+    ok(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ifc.InterfaceHeader.InterfaceDereference(ifc.InterfaceHeader.Context);
+    device_make_anew();
 }
 
 RUNNER_MAIN
