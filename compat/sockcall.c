@@ -115,7 +115,9 @@ static bool listens(int fd)
 int our_accept(int fd, __SOCKADDR_ARG address, socklen_t *length)
 {
     bool listened = listens(fd);
-    int result = (int)waited(accept(fd, address, length), fd, 0);
+    /* The new socket is in the mode of its listener. */
+    int mode = fcntl(fd, F_GETFL), flags = mode >= 0 && mode & O_NONBLOCK ? SOCK_NONBLOCK : 0;
+    int result = (int)waited(accept4(fd, address, length, flags), fd, 0);
 
     /* closesocket has ended the listening meanwhile. */
     return result < 0 && listened && errno == EINVAL ? fail_as(EINVAL, WSAEINTR) : result;

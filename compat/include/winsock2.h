@@ -12,7 +12,7 @@
  * - A receive, send or accept whose time is up (SO_RCVTIMEO, SO_SNDTIMEO): WSAETIMEDOUT. The two options are a DWORD of
  *   milliseconds; a struct timeval, known by its size, is taken too.
  * - A datagram longer than the buffer: WSAEMSGSIZE, with the buffer filled.
- * - accept on a listening socket that another thread closes: WSAEINTR.
+ * - accept on a listening socket that another thread closes: WSAEINTR. The new socket blocks if the listener does.
  * - send never raises SIGPIPE.
  * - select does not use its first argument and leaves the time as it was; no socket in any set: WSAEINVAL. A connect that failed
  *   is in the third set and not in the second, if the third has the socket.

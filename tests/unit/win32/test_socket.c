@@ -333,3 +333,40 @@ TEST(send__to_a_peer_that_is_gone)
     closesocket(ends[0]);
     WSACleanup();
 }
+
+TEST(accept__takes_over_whether_the_listener_blocks)
+{
+    struct sockaddr_in address;
+    SOCKET listener, s[2], accepted;
+    DWORD ms = 100;
+    u_long off = 0;
+    char byte = 7;
+    fd_set readable;
+
+    start();
+    listener = bound(SOCK_STREAM, &address);
+    ok_int(listen(listener, 2), ==, 0);
+    unblock(listener);
+    for (int i = 0; i < 2; i++) {
+        s[i] = socket(AF_INET, SOCK_STREAM, 0);
+        ok_int(connect(s[i], (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    }
+    FD_ZERO(&readable);
+    FD_SET(listener, &readable);
+    ok_int(select(0, &readable, NULL, NULL, NULL), ==, 1);
+    accepted = accept(listener, NULL, NULL);
+    ok(accepted != INVALID_SOCKET);
+    /* One that blocks ends here with another code. */
+    ok_int(setsockopt(accepted, SOL_SOCKET, SO_RCVTIMEO, (char *)&ms, sizeof(ms)), ==, 0);
+    FAILS(recv(accepted, &byte, 1, 0), WSAEWOULDBLOCK);
+    closesocket(accepted);
+    ok_int(ioctlsocket(listener, (int)FIONBIO, (void *)&off), ==, 0);
+    accepted = accept(listener, NULL, NULL);
+    ok(accepted != INVALID_SOCKET);
+    closesocket(listener);
+    closesocket(s[0]);
+    closesocket(s[1]);
+    ok_int(recv(accepted, &byte, 1, 0), ==, 0);
+    closesocket(accepted);
+    WSACleanup();
+}
