@@ -272,13 +272,16 @@ int vswprintf_s(wchar_t *to, size_t size, const wchar_t *format, va_list args)
     return -1;
 }
 
-/* At most `count` characters of the text into `to`, then a terminator if there is room for one. */
+/* At most `count` characters of the text into `to`, then a terminator if there is room for one. Without a buffer the length
+ * is asked for. */
 int _vsnprintf(char *to, size_t count, const char *format, va_list args)
 {
     char room[512], *text = room;
     va_list again;
     int length;
 
+    if (!to && !count)
+        return _vscprintf(format, args);
     va_copy(again, args);
     length = vsnprintf(room, sizeof(room), format, args);
     if (length >= 0 && (size_t)length >= sizeof(room)) {
@@ -302,6 +305,8 @@ int _vsnwprintf(wchar_t *to, size_t count, const wchar_t *format, va_list args)
     wchar_t *text;
     int length;
 
+    if (!to && !count)
+        return _vscwprintf(format, args);
     va_copy(again, args);
     length = _vscwprintf(format, args);
     text = length < 0 ? NULL : malloc(((size_t)length + 1) * sizeof(*text));

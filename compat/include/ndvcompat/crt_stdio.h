@@ -21,7 +21,8 @@ NDV_API int vsprintf_s(char *to, size_t size, const char *format, va_list args) 
 NDV_API int swprintf_s(wchar_t *to, size_t size, const wchar_t *format, ...) NDV_SYM(swprintf_s);
 NDV_API int vswprintf_s(wchar_t *to, size_t size, const wchar_t *format, va_list args) NDV_SYM(vswprintf_s);
 
-/* At most `count` characters. -1 if that was not all; no terminator then, nor if exactly `count` were written. */
+/* At most `count` characters. -1 if that was not all; no terminator then, nor if exactly `count` were written. NULL and 0: the
+ * characters that the text would have. */
 NDV_API int _snprintf(char *to, size_t count, const char *format, ...) NDV_SYM(_snprintf);
 NDV_API int _vsnprintf(char *to, size_t count, const char *format, va_list args) NDV_SYM(_vsnprintf);
 NDV_API int _snwprintf(wchar_t *to, size_t count, const wchar_t *format, ...) NDV_SYM(_snwprintf);

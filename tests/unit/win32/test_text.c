@@ -121,6 +121,19 @@ TEST(_snprintf__does_not_terminate_on_overflow)
     ok_str(text, "abc");
 }
 
+TEST(_snprintf__tells_the_length_without_a_buffer)
+{
+    char text[4] = "#";
+
+    ok_int(_snprintf(NULL, 0, "%s-%d", "abcdef", 12), ==, 9);
+    ok_int(_snprintf(text, 0, "%s", "abc"), ==, -1);
+    ok_int(_snprintf(text, 0, "%s", ""), ==, 0);
+    ok_str(text, "#");
+    ok_int(_snwprintf(NULL, 0, L"%s-%d", L"abcdef", 12), ==, 9);
+    ok_int(_snwprintf((wchar_t *)text, 0, L"%s", L"abc"), ==, -1);
+    ok_str(text, "#");
+}
+
 TEST(strings__without_case)
 {
     ok_int(_stricmp("AbC", "aBc"), ==, 0);
