@@ -18,6 +18,10 @@
  * 32-bit. */
 #define LIBRARY_STACK (256u * 1024)
 
+/* A program of Windows reserves 1 MiB for each thread unless it is linked otherwise. The C library takes the thread-local storage of
+ * the program and its libraries from the stack as well; the thread sanitizer's alone is most of a MiB. */
+#define WINDOWS_STACK (2048u * 1024)
+
 static bool start_detached(void *(*start)(void *arg), void *arg, size_t stack)
 {
     pthread_attr_t attr;
@@ -113,6 +117,9 @@ HANDLE WINAPI CreateThread(LPSECURITY_ATTRIBUTES security, SIZE_T stack, LPTHREA
         goto err_thread;
     /* The running thread's reference is a second one, so that the first keeps the id readable here. */
     object_ref(&thread->object);
+    /* Otherwise the size is what is committed at the start, within the reserve. */
+    if (stack && stack < WINDOWS_STACK && !(flags & STACK_SIZE_PARAM_IS_A_RESERVATION))
+        stack = WINDOWS_STACK;
     if (stack && stack < (SIZE_T)PTHREAD_STACK_MIN)
         stack = (SIZE_T)PTHREAD_STACK_MIN;
     stack = (stack + 65535) & ~(SIZE_T)65535;

@@ -12,7 +12,8 @@
 #define STACK_SIZE_PARAM_IS_A_RESERVATION 0x00010000
 
 /* Starts a thread. The handle is the caller's to close, also while the thread runs; it is set once the thread has
- * finished. `stack` 0: default size. CREATE_SUSPENDED: NULL with ERROR_NOT_SUPPORTED. `id` may be NULL. */
+ * finished. `stack` 0: default size; at least 2 MiB without STACK_SIZE_PARAM_IS_A_RESERVATION. CREATE_SUSPENDED: NULL with
+ * ERROR_NOT_SUPPORTED. `id` may be NULL. */
 NDV_API HANDLE WINAPI CreateThread(_In_opt_ LPSECURITY_ATTRIBUTES security, _In_ SIZE_T stack,
                                    _In_ LPTHREAD_START_ROUTINE start, _In_opt_ LPVOID parameter, _In_ DWORD flags,
                                    _Out_opt_ LPDWORD id) NDV_SYM(CreateThread);

@@ -69,6 +69,36 @@ TEST(CreateThread__closed_while_it_runs)
     ok_eventually(InterlockedExchangeAdd(&closed_ran, 0) == 1);
 }
 
+/* What a function with large variables needs. */
+static DWORD WINAPI use_stack(LPVOID arg)
+{
+    volatile char room[512 * 1024];
+
+    for (size_t i = sizeof(room); i >= 512; i -= 512)
+        room[i - 512] = 1;
+    return room[0] + (DWORD)(uintptr_t)arg;
+}
+
+static unsigned __stdcall begun_use_stack(void *arg)
+{
+    return use_stack(arg);
+}
+
+/* A size is what is committed at the start; without the flag the reserve stays that of the program, 1 MiB by default. */
+TEST(CreateThread__a_small_stack_grows)
+{
+    DWORD code = 0;
+    HANDLE thread = CreateThread(NULL, 1, use_stack, (LPVOID)6, 0, NULL);
+
+    ok_uint(WaitForSingleObject(thread, INFINITE), ==, WAIT_OBJECT_0);
+    ok(GetExitCodeThread(thread, &code) && code == 7);
+    CloseHandle(thread);
+    thread = (HANDLE)_beginthreadex(NULL, 65536, begun_use_stack, (void *)8, 0, NULL);
+    ok_uint(WaitForSingleObject(thread, INFINITE), ==, WAIT_OBJECT_0);
+    ok(GetExitCodeThread(thread, &code) && code == 9);
+    CloseHandle(thread);
+}
+
 static unsigned __stdcall begun_thread(void *arg)
 {
     return (unsigned)(uintptr_t)arg + 1;
