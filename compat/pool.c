@@ -3,20 +3,18 @@
 #include "thread.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 /* BindIoCompletionCallback: one hidden port for all files, whose key is the callback, and a few threads that wait on it.
  * QueueUserWorkItem: packets with key 0. Source: win32-surface.md 6.7. */
 
-/* Callbacks may wait for each other, so there are some threads also on a machine with one processor. */
-#define THREADS_MIN 4
+/* Callbacks may wait for each other: a thread more whenever none is left, up to what Windows has by default. */
+#define THREADS_MAX 500
 
 static struct {
     struct wordlock lock; /* a leaf lock, for everything below */
     struct port *port;
     uint32_t threads;
     uint32_t inside; /* threads that run a callback */
-    uint32_t limit;
 } pool;
 
 static void *pool_main(void *arg);
@@ -27,12 +25,12 @@ static bool pool_grow(bool first)
     bool grow;
 
     wordlock_lock(&pool.lock);
-    grow = first ? pool.threads == 0 : pool.inside == pool.threads && pool.threads < pool.limit;
+    grow = first ? pool.threads == 0 : pool.inside == pool.threads && pool.threads < THREADS_MAX;
     pool.threads += grow;
     wordlock_unlock(&pool.lock);
     if (!grow)
         return true;
-    if (thread_start_detached(pool_main, NULL))
+    if (thread_start_callbacks(pool_main, NULL))
         return true;
     wordlock_lock(&pool.lock);
     pool.threads--;
@@ -85,19 +83,16 @@ static void *pool_main(void *arg)
 static struct port *pool_port(void)
 {
     struct port *port, *made = NULL;
-    long processors;
 
     wordlock_lock(&pool.lock);
     port = pool.port;
     wordlock_unlock(&pool.lock);
     if (port)
         return port;
-    processors = sysconf(_SC_NPROCESSORS_ONLN);
     made = port_create();
     wordlock_lock(&pool.lock);
     if (!pool.port) {
         pool.port = made;
-        pool.limit = processors > THREADS_MIN ? (uint32_t)processors : THREADS_MIN;
         made = NULL;
     }
     port = pool.port;

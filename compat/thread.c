@@ -38,7 +38,7 @@ static bool start_detached(void *(*start)(void *arg), void *arg, size_t stack)
     return started;
 }
 
-bool thread_start_detached(void *(*start)(void *arg), void *arg)
+static bool start_without_signals(void *(*start)(void *arg), void *arg, size_t stack)
 {
     sigset_t all, old;
     bool started;
@@ -46,9 +46,19 @@ bool thread_start_detached(void *(*start)(void *arg), void *arg)
     /* The new thread inherits the mask. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    started = start_detached(start, arg, LIBRARY_STACK);
+    started = start_detached(start, arg, stack);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return started;
+}
+
+bool thread_start_detached(void *(*start)(void *arg), void *arg)
+{
+    return start_without_signals(start, arg, LIBRARY_STACK);
+}
+
+bool thread_start_callbacks(void *(*start)(void *arg), void *arg)
+{
+    return start_without_signals(start, arg, WINDOWS_STACK);
 }
 
 struct thread {

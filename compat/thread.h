@@ -8,4 +8,7 @@
  * threads it does not know. False: no resources. Any thread. */
 bool thread_start_detached(void *(*start)(void *arg), void *arg);
 
+/* The same for a thread that calls functions of the application: its stack is that of a thread of Windows. */
+bool thread_start_callbacks(void *(*start)(void *arg), void *arg);
+
 #endif

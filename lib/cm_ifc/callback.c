@@ -147,7 +147,7 @@ NTSTATUS callback_start(void)
     runs = thread.runs;
     thread.runs = true;
     wordlock_unlock(&thread.lock);
-    if (runs || thread_start_detached(thread_main, NULL))
+    if (runs || thread_start_callbacks(thread_main, NULL))
         return STATUS_SUCCESS;
     wordlock_lock(&thread.lock);
     thread.runs = false;

@@ -425,3 +425,52 @@ TEST(QueueUserWorkItem__calls)
     ok_int(calls, ==, 50 * 51 / 2);
     CloseHandle(called);
 }
+
+static LONG gathered, wanted;
+static HANDLE all_here;
+
+static DWORD WINAPI gather(LPVOID arg)
+{
+    (void)arg;
+    if (InterlockedIncrement(&gathered) == wanted)
+        SetEvent(all_here);
+    WaitForSingleObject(all_here, INFINITE);
+    InterlockedDecrement(&gathered);
+    return 0;
+}
+
+TEST(QueueUserWorkItem__items_wait_for_each_other)
+{
+    SYSTEM_INFO system;
+
+    GetSystemInfo(&system);
+    wanted = (LONG)system.dwNumberOfProcessors + 20;
+    gathered = 0;
+    all_here = CreateEventW(NULL, TRUE, FALSE, NULL);
+    for (LONG i = 0; i < wanted; i++)
+        ok_int(QueueUserWorkItem(gather, NULL, WT_EXECUTELONGFUNCTION), ==, TRUE);
+    ok_uint(WaitForSingleObject(all_here, 60000), ==, WAIT_OBJECT_0);
+    ok_eventually(InterlockedExchangeAdd(&gathered, 0) == 0);
+    CloseHandle(all_here);
+}
+
+static HANDLE used;
+
+static DWORD WINAPI use_stack(LPVOID arg)
+{
+    volatile char room[512 * 1024];
+
+    (void)arg;
+    for (size_t i = sizeof(room); i >= 512; i -= 512)
+        room[i - 512] = 1;
+    SetEvent(used);
+    return 0;
+}
+
+TEST(QueueUserWorkItem__items_have_the_stack_of_a_thread)
+{
+    used = CreateEventW(NULL, TRUE, FALSE, NULL);
+    ok_int(QueueUserWorkItem(use_stack, NULL, WT_EXECUTEDEFAULT), ==, TRUE);
+    ok_uint(WaitForSingleObject(used, INFINITE), ==, WAIT_OBJECT_0);
+    CloseHandle(used);
+}
