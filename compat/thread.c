@@ -278,6 +278,14 @@ DWORD WINAPI GetThreadId(HANDLE handle)
 /* Of threads that are not ours, for their own use. */
 static _Thread_local int other_priority;
 
+/* The level at which the process was started, as far as it can be told: before the first call here changes a thread's. */
+static int base_nice;
+
+static void base_nice_read(void)
+{
+    base_nice = getpriority(PRIO_PROCESS, (id_t)getpid());
+}
+
 BOOL WINAPI SetThreadPriority(HANDLE handle, int priority)
 {
     static const struct {
@@ -288,6 +296,7 @@ BOOL WINAPI SetThreadPriority(HANDLE handle, int priority)
         { THREAD_PRIORITY_ABOVE_NORMAL, -5 },   { THREAD_PRIORITY_HIGHEST, -10 },
         { THREAD_PRIORITY_TIME_CRITICAL, -20 },
     };
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct thread *thread;
     int saved = errno;
     size_t row = 0;
@@ -305,8 +314,9 @@ BOOL WINAPI SetThreadPriority(HANDLE handle, int priority)
     __atomic_store_n(thread ? &thread->priority : &other_priority, priority, __ATOMIC_RELAXED);
     /* Relative to the process, which may have been started at another level. What the system refuses is no failure: on
      * Windows every program may do this, so none is ready for one. */
+    pthread_once(&once, base_nice_read);
     if (id)
-        setpriority(PRIO_PROCESS, (id_t)id, getpriority(PRIO_PROCESS, (id_t)getpid()) + rows[row].nice);
+        setpriority(PRIO_PROCESS, (id_t)id, base_nice + rows[row].nice);
     if (unpin)
         handle_unpin(unpin);
     errno = saved;

@@ -5,6 +5,10 @@
 #include <windows.h>
 #include <process.h>
 
+#ifndef _WIN32
+#include <sys/resource.h>
+#endif
+
 #include "harness.h"
 
 #define THREADS 6
@@ -142,6 +146,33 @@ TEST(thread__priority_and_affinity)
     ok_uint(SetThreadAffinityMask(GetCurrentThread(), 0), ==, 0);
     ok_uint(GetLastError(), ==, ERROR_INVALID_PARAMETER);
 }
+
+#ifndef _WIN32 /* The level of the system behind it. */
+static DWORD WINAPI lower_itself(LPVOID arg)
+{
+    (void)arg;
+    ok(SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_LOWEST));
+    return (DWORD)getpriority(PRIO_PROCESS, GetCurrentThreadId());
+}
+
+TEST(SetThreadPriority__counts_from_the_level_of_the_start)
+{
+    int base = getpriority(PRIO_PROCESS, 0);
+    DWORD code = 0;
+    HANDLE thread;
+
+    ok_int(base, <=, 9);
+    for (int i = 0; i < 2; i++) {
+        ok(SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_BELOW_NORMAL));
+        ok_int(getpriority(PRIO_PROCESS, 0), ==, base + 5);
+    }
+    thread = CreateThread(NULL, 0, lower_itself, NULL, 0, NULL);
+    ok_uint(WaitForSingleObject(thread, INFINITE), ==, WAIT_OBJECT_0);
+    ok(GetExitCodeThread(thread, &code));
+    ok_int(code, ==, base + 10);
+    CloseHandle(thread);
+}
+#endif
 
 TEST(process__ids)
 {
