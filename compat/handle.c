@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "handle.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "descriptor.h"
+#include "thread.h"
 
 /* Handle value: generation, index, two zero bits. Generation 0 is never used, so no handle is NULL; the last index is
  * never used, so no handle looks like the pseudo-handles -1 and -2 with their low bits masked. */
@@ -238,6 +240,61 @@ err_invalid:
     return FALSE;
 }
 
+static void process_destroy(struct object *object)
+{
+    (void)object;
+}
+
+static const struct object_ops process_ops = {
+    .waitable = true,
+    .destroy = process_destroy,
+};
+
+/* Never set: whoever could see that has ended. */
+static struct object process;
+
+static void process_init(void)
+{
+    object_init(&process, &process_ops, SIGNAL_MANUAL);
+}
+
+static struct object *process_object(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, process_init);
+    return object_ref(&process);
+}
+
+/* The object behind a handle or a pseudo-handle, with a reference; NULL with the last error set. */
+static struct object *any_object(HANDLE handle)
+{
+    struct object *object;
+
+    if (handle == GetCurrentProcess())
+        return process_object();
+    if (handle == GetCurrentThread()) {
+        object = thread_object();
+        if (!object)
+            SetLastError(ERROR_NOT_ENOUGH_MEMORY);
+        return object;
+    }
+    object = handle_ref(handle, NULL);
+    if (!object)
+        SetLastError(ERROR_INVALID_HANDLE);
+    return object;
+}
+
+static bool is_this_process(HANDLE handle)
+{
+    if (handle == GetCurrentProcess())
+        return true;
+    if (!handle_pin(handle, &process_ops))
+        return false;
+    handle_unpin(handle);
+    return true;
+}
+
 /* Same process only, and the copy has the same rights: nothing surveyed asks for more (win32-surface.md 4.1). */
 BOOL WINAPI DuplicateHandle(HANDLE source_process, HANDLE source, HANDLE target_process, LPHANDLE target, DWORD access,
                             BOOL inherit, DWORD options)
@@ -246,24 +303,22 @@ BOOL WINAPI DuplicateHandle(HANDLE source_process, HANDLE source, HANDLE target_
 
     (void)access;
     (void)inherit;
-    if (source_process != GetCurrentProcess() || target_process != GetCurrentProcess()) {
+    if (!is_this_process(source_process) || !is_this_process(target_process)) {
         SetLastError(ERROR_NOT_SUPPORTED);
         return FALSE;
     }
-    object = handle_pin(source, NULL);
-    if (!object) {
-        SetLastError(ERROR_INVALID_HANDLE);
+    object = any_object(source);
+    if (!object)
         return FALSE;
-    }
     if (target) {
         *target = handle_open(object);
         if (!*target) {
-            handle_unpin(source);
+            object_unref(object);
             SetLastError(ERROR_NOT_ENOUGH_MEMORY);
             return FALSE;
         }
     }
-    handle_unpin(source);
+    object_unref(object);
     if (options & DUPLICATE_CLOSE_SOURCE)
         CloseHandle(source);
     return TRUE;

@@ -87,6 +87,7 @@ static void thread_finished(void *arg)
 {
     struct thread *thread = arg;
 
+    self = NULL; /* destructors of the thread may still come */
     signal_set(&thread->object);
     object_unref(&thread->object);
 }
@@ -102,6 +103,47 @@ static void *thread_main(void *arg)
     __atomic_store_n(&thread->code, thread->start(thread->parameter), __ATOMIC_RELAXED);
     pthread_cleanup_pop(1);
     return NULL;
+}
+
+static pthread_key_t foreign_key;
+static bool foreign_ready;
+
+static void foreign_key_make(void)
+{
+    foreign_ready = pthread_key_create(&foreign_key, thread_finished) == 0;
+}
+
+/* Of threads that are not ours, for their own use. */
+static _Thread_local int other_priority;
+
+/* Threads that the system started get an object when they ask for it, which their end sets. Their exit code is 0. */
+static struct thread *foreign_thread(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct thread *thread;
+
+    pthread_once(&once, foreign_key_make);
+    thread = foreign_ready ? calloc(1, sizeof(*thread)) : NULL;
+    if (!thread)
+        return NULL;
+    object_init(&thread->object, &thread_ops, SIGNAL_MANUAL);
+    thread->id = GetCurrentThreadId();
+    thread->priority = other_priority;
+    if (pthread_setspecific(foreign_key, thread) != 0) {
+        object_unref(&thread->object);
+        return NULL;
+    }
+    return thread;
+}
+
+struct object *thread_object(void)
+{
+    int saved = errno;
+
+    if (!self)
+        self = foreign_thread();
+    errno = saved;
+    return self ? object_ref(&self->object) : NULL;
 }
 
 HANDLE WINAPI CreateThread(LPSECURITY_ATTRIBUTES security, SIZE_T stack, LPTHREAD_START_ROUTINE start, LPVOID parameter,
@@ -274,9 +316,6 @@ DWORD WINAPI GetThreadId(HANDLE handle)
         handle_unpin(unpin);
     return (DWORD)id;
 }
-
-/* Of threads that are not ours, for their own use. */
-static _Thread_local int other_priority;
 
 /* The level at which the process was started, as far as it can be told: before the first call here changes a thread's. */
 static int base_nice;

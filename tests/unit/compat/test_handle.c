@@ -2,6 +2,7 @@
 
 /* Handles and threads (win32-surface.md 6.1, 6.10). */
 
+#include <pthread.h>
 #include <sys/resource.h>
 #include <windows.h>
 
@@ -214,4 +215,23 @@ TEST(Sleep__never_early)
     Sleep(0);
     Sleep(5);
     ok_uint(sleep_now() - start, >=, 5000000);
+}
+
+static void *foreign_thread(void *arg)
+{
+    ok(DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), (HANDLE *)arg, 0, FALSE,
+                       DUPLICATE_SAME_ACCESS));
+    return NULL;
+}
+
+TEST(DuplicateHandle__of_a_thread_that_the_system_started)
+{
+    HANDLE thread = NULL;
+    pthread_t started;
+
+    ok_int(pthread_create(&started, NULL, foreign_thread, &thread), ==, 0);
+    ok_int(pthread_join(started, NULL), ==, 0);
+    ok_uint(WaitForSingleObject(thread, 0), ==, WAIT_OBJECT_0);
+    ok(CloseHandle(thread));
+    ok_uint(handle_count(), ==, 0);
 }

@@ -144,3 +144,55 @@ TEST(DuplicateHandle__names_the_same_object)
     ok(!DuplicateHandle(GetCurrentProcess(), event, GetCurrentProcess(), &copy, 0, FALSE, DUPLICATE_SAME_ACCESS));
     ok_uint(GetLastError(), ==, ERROR_INVALID_HANDLE);
 }
+
+static HANDLE own;
+
+static DWORD WINAPI duplicates_itself(LPVOID arg)
+{
+    (void)arg;
+    ok(DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &own, 0, FALSE,
+                       DUPLICATE_SAME_ACCESS));
+    ok(own != NULL && own != GetCurrentThread());
+    ok_uint(WaitForSingleObject(own, 0), ==, WAIT_TIMEOUT);
+    ok_uint(GetThreadId(own), ==, GetCurrentThreadId());
+    return 17;
+}
+
+TEST(DuplicateHandle__of_the_current_thread)
+{
+    HANDLE thread = CreateThread(NULL, 0, duplicates_itself, NULL, 0, NULL), copy = NULL;
+    DWORD code = 0;
+
+    ok_uint(WaitForSingleObject(thread, INFINITE), ==, WAIT_OBJECT_0);
+    ok(CloseHandle(thread));
+    ok_uint(WaitForSingleObject(own, 0), ==, WAIT_OBJECT_0);
+    ok(GetExitCodeThread(own, &code) && code == 17);
+    ok(CloseHandle(own));
+
+    /* The thread that no call of Windows has started. */
+    for (int i = 0; i < 2; i++) {
+        ok(SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_BELOW_NORMAL));
+        ok(DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &copy, 0, FALSE,
+                           DUPLICATE_SAME_ACCESS));
+        ok_uint(WaitForSingleObject(copy, 0), ==, WAIT_TIMEOUT);
+        ok_uint(GetThreadId(copy), ==, GetCurrentThreadId());
+        ok_int(GetThreadPriority(copy), ==, THREAD_PRIORITY_BELOW_NORMAL);
+        ok(GetExitCodeThread(copy, &code) && code == STILL_ACTIVE);
+        ok(CloseHandle(copy));
+    }
+}
+
+TEST(DuplicateHandle__of_the_current_process)
+{
+    HANDLE process = NULL, event = CreateEventW(NULL, TRUE, FALSE, NULL), copy = NULL;
+
+    ok(DuplicateHandle(GetCurrentProcess(), GetCurrentProcess(), GetCurrentProcess(), &process, 0, FALSE,
+                       DUPLICATE_SAME_ACCESS));
+    ok(process != NULL && process != GetCurrentProcess());
+    ok_uint(WaitForSingleObject(process, 0), ==, WAIT_TIMEOUT);
+    ok(DuplicateHandle(process, event, process, &copy, 0, FALSE, DUPLICATE_SAME_ACCESS));
+    ok(CloseHandle(copy));
+    ok(!DuplicateHandle(event, event, process, &copy, 0, FALSE, DUPLICATE_SAME_ACCESS));
+    ok(CloseHandle(event));
+    ok(CloseHandle(process));
+}
