@@ -64,11 +64,14 @@ int WSAAPI closesocket(SOCKET socket)
 {
     int saved = errno, error;
 
-    sock_closing(socket);
-    /* close alone wakes nobody who waits for the socket. */
-    shutdown(socket, SHUT_RD);
-    if (close(socket) == 0)
-        return 0;
+    /* close alone wakes nobody who waits for the socket. Only what is no socket is not to be closed. */
+    if (shutdown(socket, SHUT_RD) == 0 || (errno != EBADF && errno != ENOTSOCK)) {
+        sock_closing(socket);
+        if (close(socket) == 0) {
+            errno = saved;
+            return 0;
+        }
+    }
     error = errno;
     errno = saved;
     return socket_error(error_from_errno(error));

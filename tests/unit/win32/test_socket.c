@@ -5,6 +5,10 @@
 #include <winsock2.h>
 #include <windows.h>
 
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
 #include "file.h"
 #include "harness.h"
 
@@ -370,3 +374,20 @@ TEST(accept__takes_over_whether_the_listener_blocks)
     closesocket(accepted);
     WSACleanup();
 }
+
+#ifndef _WIN32 /* A file is none of the integers there. */
+TEST(closesocket__of_a_file)
+{
+    int ends[2];
+    char byte = 5;
+
+    ok_int(pipe(ends), ==, 0);
+    FAILS(closesocket(ends[0]), WSAENOTSOCK);
+    ok_int(write(ends[1], &byte, 1), ==, 1);
+    ok_int(read(ends[0], &byte, 1), ==, 1);
+    close(ends[0]);
+    close(ends[1]);
+    FAILS(closesocket(ends[0]), WSAENOTSOCK);
+    FAILS(closesocket(INVALID_SOCKET), WSAENOTSOCK);
+}
+#endif
