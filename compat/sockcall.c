@@ -12,6 +12,7 @@
 
 #include "error.h"
 #include "sleep.h"
+#include "sock.h"
 
 /* The names that the linker sees (ndvcompat/socket_bind.h); the plain ones are the system's here. */
 #define OURS(name) NDV_API __typeof__(name) our_##name NDV_SYM(name)
@@ -67,7 +68,10 @@ static ssize_t waited(ssize_t result, int fd, int flags)
 
 int our_socket(int family, int type, int protocol)
 {
-    return checked(socket(family, type, protocol));
+    int fd = checked(socket(family, type, protocol));
+
+    sock_made(fd, family);
+    return fd;
 }
 
 int our_bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)

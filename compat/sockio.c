@@ -32,11 +32,22 @@ static int errno_error(int saved)
     return socket_error(error_from_errno(error));
 }
 
+void sock_made(SOCKET socket, int family)
+{
+    int only = 1, saved = errno;
+
+    if (socket == INVALID_SOCKET || family != AF_INET6)
+        return;
+    setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only));
+    errno = saved;
+}
+
 /* INVALID_SOCKET and SOCKET_ERROR are the same value. */
 static SOCKET socket_make(int family, int type, int protocol)
 {
     int saved = errno, fd = socket(family, type | SOCK_CLOEXEC, protocol);
 
+    sock_made(fd, family);
     return fd >= 0 ? fd : errno_error(saved);
 }
 

@@ -3,6 +3,7 @@
 /* Socket calls with Winsock's codes and ways: win32-surface.md 4.4, 5.1. */
 
 #include <winsock2.h>
+#include <ws2tcpip.h>
 #include <windows.h>
 
 #ifndef _WIN32
@@ -391,3 +392,20 @@ TEST(closesocket__of_a_file)
     FAILS(closesocket(INVALID_SOCKET), WSAENOTSOCK);
 }
 #endif
+
+TEST(socket__of_IPv6_takes_IPv6_alone)
+{
+    start();
+    for (int i = 0; i < 4; i++) {
+        int type = i % 2 ? SOCK_STREAM : SOCK_DGRAM;
+        SOCKET s = i < 2 ? socket(AF_INET6, type, 0) : WSASocketW(AF_INET6, type, 0, NULL, 0, WSA_FLAG_OVERLAPPED);
+        int only = 0;
+        LENGTH(length) = sizeof(only);
+
+        ok(s != INVALID_SOCKET);
+        ok_int(getsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, (char *)&only, &length), ==, 0);
+        ok_int(only, ==, 1);
+        closesocket(s);
+    }
+    WSACleanup();
+}
