@@ -338,6 +338,9 @@ static int wait_for_sets(const struct sets *sets, struct pollfd *polled, int cou
     for (;;) {
         int members = poll_wait(SLEEP_POLL, polled, (nfds_t)count, deadline);
 
+        /* Winsock knows no signals, and the system never goes on by itself here. */
+        if (members < 0 && errno == EINTR)
+            continue;
         if (members <= 0)
             return members;
         members = sort(sets, polled, count, ready);

@@ -10,6 +10,11 @@
 #include <unistd.h>
 #endif
 
+#ifndef _WIN32
+#include <signal.h>
+#include <sys/time.h>
+#endif
+
 #include "file.h"
 #include "harness.h"
 
@@ -409,3 +414,36 @@ TEST(socket__of_IPv6_takes_IPv6_alone)
     }
     WSACleanup();
 }
+
+#ifndef _WIN32 /* which has no signals */
+static volatile sig_atomic_t signals;
+
+static void count_signal(int number)
+{
+    (void)number;
+    signals++;
+}
+
+TEST(select__goes_on_after_a_signal)
+{
+    struct sockaddr_in address;
+    struct timeval time = { 0, 200000 };
+    struct itimerval timer = { { 0, 0 }, { 0, 20000 } };
+    struct sigaction action;
+    SOCKET s = bound(SOCK_DGRAM, &address);
+    fd_set readable;
+    uint64_t begun = GetTickCount64();
+
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = count_signal;
+    action.sa_flags = SA_RESTART;
+    ok_int(sigaction(SIGALRM, &action, NULL), ==, 0);
+    ok_int(setitimer(ITIMER_REAL, &timer, NULL), ==, 0);
+    FD_ZERO(&readable);
+    FD_SET(s, &readable);
+    ok_int(select(0, &readable, NULL, NULL, &time), ==, 0);
+    ok_int(signals, ==, 1);
+    ok_uint(GetTickCount64() - begun + 16, >=, 200);
+    closesocket(s);
+}
+#endif
