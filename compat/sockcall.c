@@ -135,6 +135,7 @@ static DWORD broken_pipe_code(int fd)
         struct sockaddr_in v4; /* the port of IPv6 lies there too */
         struct sockaddr_storage room;
     } address;
+    struct tcp_info info = { 0 };
     socklen_t length = sizeof(address);
 
     if (getpeername(fd, &address.any, &length) == 0)
@@ -142,6 +143,10 @@ static DWORD broken_pipe_code(int fd)
     length = sizeof(address);
     if (getsockname(fd, &address.any, &length) == 0 && address.v4.sin_port == 0 &&
         (address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6))
+        return WSAENOTCONN;
+    /* A window is there from the first attempt to connect on. */
+    length = sizeof(info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_rcv_ssthresh == 0)
         return WSAENOTCONN;
     return WSAECONNRESET;
 }

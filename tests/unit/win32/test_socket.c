@@ -447,3 +447,17 @@ TEST(select__goes_on_after_a_signal)
     closesocket(s);
 }
 #endif
+
+TEST(send__of_a_socket_that_is_only_bound)
+{
+    struct sockaddr_in address;
+    SOCKET s;
+    char byte = 1;
+
+    start();
+    s = bound(SOCK_STREAM, &address);
+    /* As above. */
+    FAILS(send(s, &byte, 1, 0), under_wine() ? WSAECONNRESET : WSAENOTCONN);
+    closesocket(s);
+    WSACleanup();
+}
