@@ -74,13 +74,48 @@ int our_socket(int family, int type, int protocol)
     return fd;
 }
 
+static bool option_of(int fd, int option)
+{
+    int value = 0;
+    socklen_t size = sizeof(value);
+
+    return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value;
+}
+
+static void reuse_set(int fd, int value)
+{
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &value, sizeof(value));
+}
+
+static bool is_tcp(int fd)
+{
+    int family = 0, protocol = 0;
+    socklen_t size = sizeof(family), protocol_size = sizeof(protocol);
+
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && (family == AF_INET || family == AF_INET6) &&
+           getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_size) == 0 && protocol == IPPROTO_TCP;
+}
+
+/* Winsock binds a port over connections that its last listener has left behind. The system does so if both sides have
+ * SO_REUSEADDR, but then also over sockets that are only bound; so ours have it while they bind, at the second attempt, and from
+ * listen on, for the connections that they accept. */
 int our_bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
-    return checked(bind(fd, address, length));
+    int result = bind(fd, address, length), error = errno;
+
+    if (result != 0 && error == EADDRINUSE && is_tcp(fd) && !option_of(fd, SO_REUSEADDR)) {
+        reuse_set(fd, 1);
+        result = bind(fd, address, length);
+        error = errno;
+        reuse_set(fd, 0);
+    }
+    return result == 0 ? result : fail(error);
 }
 
 int our_listen(int fd, int backlog)
 {
+    if (is_tcp(fd))
+        reuse_set(fd, 1);
     return checked(listen(fd, backlog));
 }
 
@@ -108,17 +143,9 @@ int our_connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
     return fail_as(error, blocks(fd) ? WSAETIMEDOUT : WSAEWOULDBLOCK);
 }
 
-static bool listens(int fd)
-{
-    int value = 0;
-    socklen_t size = sizeof(value);
-
-    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value;
-}
-
 int our_accept(int fd, __SOCKADDR_ARG address, socklen_t *length)
 {
-    bool listened = listens(fd);
+    bool listened = option_of(fd, SO_ACCEPTCONN);
     /* The new socket is in the mode of its listener. */
     int mode = fcntl(fd, F_GETFL), flags = mode >= 0 && mode & O_NONBLOCK ? SOCK_NONBLOCK : 0;
     int result = (int)waited(accept4(fd, address, length, flags), fd, 0);

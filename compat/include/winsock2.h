@@ -17,6 +17,7 @@
  * - A socket of AF_INET6 takes and reaches IPv6 alone, unless IPV6_V6ONLY is set to 0.
  * - select does not use its first argument, leaves the time as it was and goes on after a signal; no socket in any set:
  *   WSAEINVAL. A connect that failed is in the third set and not in the second, if the third has the socket.
+ * - bind takes a port over connections that a listener has left behind: listen sets SO_REUSEADDR, which then shows.
  * - SO_ERROR is Winsock's code; SO_EXCLUSIVEADDRUSE is accepted and has no effect: it is how the system binds anyway.
  * In C++ a length may be an int, as it is on Windows. Any thread. */
 

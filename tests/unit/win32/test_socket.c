@@ -461,3 +461,34 @@ TEST(send__of_a_socket_that_is_only_bound)
     closesocket(s);
     WSACleanup();
 }
+
+TEST(bind__over_connections_that_have_ended)
+{
+    struct sockaddr_in address;
+    SOCKET listener, second, ends[2];
+    char byte;
+
+    start();
+    listener = bound(SOCK_STREAM, &address);
+    /* Also before it listens. */
+    second = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(bind(second, (struct sockaddr *)&address, sizeof(address)), WSAEADDRINUSE);
+    ok_int(listen(listener, 1), ==, 0);
+    FAILS(bind(second, (struct sockaddr *)&address, sizeof(address)), WSAEADDRINUSE);
+    ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+    ok_int(connect(ends[0], (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    ends[1] = accept(listener, NULL, NULL);
+    ok(ends[1] != INVALID_SOCKET);
+    /* The side of the listener closes first: it is the one that the connection waits at. */
+    closesocket(ends[1]);
+    ok_int(recv(ends[0], &byte, 1, 0), ==, 0);
+    closesocket(ends[0]);
+    closesocket(listener);
+    ok_int(bind(second, (struct sockaddr *)&address, sizeof(address)), ==, 0);
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(bind(listener, (struct sockaddr *)&address, sizeof(address)), WSAEADDRINUSE);
+    ok_int(listen(second, 1), ==, 0);
+    closesocket(listener);
+    closesocket(second);
+    WSACleanup();
+}
