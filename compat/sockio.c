@@ -69,10 +69,11 @@ SOCKET WSAAPI WSASocketW(int family, int type, int protocol, LPWSAPROTOCOL_INFOW
                        protocol == FROM_PROTOCOL_INFO && info ? info->iProtocol : protocol);
 }
 
-/* Requests that wait for a change. None is ever reported: they end when their socket is closed. */
+/* Requests that wait for a change. None is ever reported: they end when their socket or notification handle is closed. */
 struct watch {
     struct list link;
     SOCKET socket;
+    const struct object *notification; /* NULL: the socket's */
     struct request *request;
 };
 
@@ -110,13 +111,14 @@ static struct request *request_begin(LPWSAOVERLAPPED ov)
     return request;
 }
 
-static int watch_start(SOCKET socket, LPWSAOVERLAPPED ov)
+static int watch_start(SOCKET socket, const struct object *notification, LPWSAOVERLAPPED ov)
 {
     struct watch *watch = malloc(sizeof(*watch));
 
     if (!watch)
         return socket_error(WSAENOBUFS);
     watch->socket = socket;
+    watch->notification = notification;
     watch->request = request_begin(ov);
     if (!watch->request) {
         free(watch);
@@ -128,14 +130,16 @@ static int watch_start(SOCKET socket, LPWSAOVERLAPPED ov)
     return socket_error(WSA_IO_PENDING);
 }
 
-void sock_closing(SOCKET socket)
+static void watches_end(SOCKET socket, const struct object *notification)
 {
     struct list ended, *link;
 
     list_init(&ended);
     wordlock_lock(&state.lock);
     list_for_each_safe (node, &state.watches) {
-        if (list_entry(node, struct watch, link)->socket != socket)
+        struct watch *watch = list_entry(node, struct watch, link);
+
+        if (watch->socket != socket || watch->notification != notification)
             continue;
         list_del(node);
         list_add_tail(&ended, node);
@@ -147,6 +151,11 @@ void sock_closing(SOCKET socket)
         request_complete(watch->request, STATUS_CANCELLED, 0);
         free(watch);
     }
+}
+
+void sock_closing(SOCKET socket)
+{
+    watches_end(socket, NULL);
 }
 
 static int socket_family(SOCKET socket)
@@ -290,7 +299,7 @@ int WSAAPI WSAIoctl(SOCKET socket, DWORD code, LPVOID in, DWORD in_size, LPVOID 
         break;
     case SIO_ADDRESS_LIST_CHANGE:
     case SIO_ROUTING_INTERFACE_CHANGE:
-        return ov ? watch_start(socket, ov) : socket_error(WSAEOPNOTSUPP);
+        return ov ? watch_start(socket, NULL, ov) : socket_error(WSAEOPNOTSUPP);
     default:
         return socket_error(WSAEOPNOTSUPP);
     }
@@ -310,20 +319,61 @@ BOOL WSAAPI WSAGetOverlappedResult(SOCKET socket, LPWSAOVERLAPPED ov, LPDWORD by
     return GetOverlappedResult(NULL, ov, bytes, wait);
 }
 
-/* The catalogue never changes: the notification handle is an event that nobody sets. */
+static void notification_closed(struct object *object)
+{
+    watches_end(INVALID_SOCKET, object);
+}
+
+/* A request may have come while the handle was closed. */
+static void notification_destroy(struct object *object)
+{
+    watches_end(INVALID_SOCKET, object);
+    free(object);
+}
+
+/* The catalogue never changes: nobody sets it. */
+static const struct object_ops notification_ops = {
+    .waitable = true,
+    .closed = notification_closed,
+    .destroy = notification_destroy,
+};
+
+static HANDLE notification_open(void)
+{
+    struct object *object = malloc(sizeof(*object));
+    HANDLE handle;
+
+    if (!object)
+        return NULL;
+    object_init(object, &notification_ops, SIGNAL_MANUAL);
+    handle = handle_open(object);
+    object_unref(object);
+    return handle;
+}
+
 int WSAAPI WSAProviderConfigChange(LPHANDLE notification, LPWSAOVERLAPPED ov,
                                    LPWSAOVERLAPPED_COMPLETION_ROUTINE routine)
 {
+    struct object *object;
+    HANDLE handle;
+    int result;
+
     if (!notification)
         return socket_error(WSAEFAULT);
     if (routine)
         return socket_error(WSAEOPNOTSUPP);
     if (!*notification) {
-        *notification = CreateEventW(NULL, TRUE, FALSE, NULL);
+        *notification = notification_open();
         if (!*notification)
             return socket_error(WSAENOBUFS);
         if (!ov)
             return 0;
     }
-    return ov ? watch_start(INVALID_SOCKET, ov) : socket_error(WSAEOPNOTSUPP);
+    handle = *notification;
+    object = handle_pin(handle, &notification_ops);
+    if (!object)
+        return socket_error(WSA_INVALID_HANDLE);
+    result = ov ? watch_start(INVALID_SOCKET, object, ov) : socket_error(WSAEOPNOTSUPP);
+    handle_unpin(handle);
+    return result;
 }

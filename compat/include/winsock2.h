@@ -202,7 +202,8 @@ NDV_API BOOL WSAAPI WSAGetOverlappedResult(_In_ SOCKET socket, _In_ LPWSAOVERLAP
                                            _In_ BOOL wait, _Out_ LPDWORD flags) NDV_SYM(WSAGetOverlappedResult);
 
 /* Notification of changes of the provider catalogue, of which there are none: *notification (NULL before the first call) is
- * a handle for CloseHandle. 0, or SOCKET_ERROR with WSA_IO_PENDING for a request with an OVERLAPPED. */
+ * a handle for CloseHandle. 0, or SOCKET_ERROR with WSA_IO_PENDING for a request with an OVERLAPPED, which completes with
+ * WSA_OPERATION_ABORTED when the handle is closed; WSA_INVALID_HANDLE if it is none of these. */
 NDV_API int WSAAPI WSAProviderConfigChange(_Inout_ LPHANDLE notification, _Inout_opt_ LPWSAOVERLAPPED overlapped,
                                            _In_opt_ LPWSAOVERLAPPED_COMPLETION_ROUTINE routine)
     NDV_SYM(WSAProviderConfigChange);

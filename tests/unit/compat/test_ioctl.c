@@ -139,3 +139,32 @@ TEST(WSAProviderConfigChange__never_happens)
     ok_int(WSAGetLastError(), ==, WSAEFAULT);
     CloseHandle(notification);
 }
+
+/* Its request belongs to the handle: the end of that ends it, and that of a socket does not. */
+TEST(WSAProviderConfigChange__ends_with_its_handle)
+{
+    HANDLE notifications[2] = { NULL, NULL };
+    OVERLAPPED ov[2];
+    DWORD bytes, flags;
+
+    memset(ov, 0, sizeof(ov));
+    for (int i = 0; i < 2; i++) {
+        ov[i].hEvent = CreateEventW(NULL, TRUE, FALSE, NULL);
+        ok_int(WSAProviderConfigChange(&notifications[i], &ov[i], NULL), ==, SOCKET_ERROR);
+        ok_int(WSAGetLastError(), ==, WSA_IO_PENDING);
+    }
+    ok_int(closesocket(INVALID_SOCKET), ==, SOCKET_ERROR);
+    ok_uint(WaitForSingleObject(ov[0].hEvent, 0), ==, WAIT_TIMEOUT);
+    ok(CloseHandle(notifications[0]));
+    ok_uint(WaitForSingleObject(ov[0].hEvent, 0), ==, WAIT_OBJECT_0);
+    ok(!WSAGetOverlappedResult(INVALID_SOCKET, &ov[0], &bytes, FALSE, &flags));
+    ok_int(WSAGetLastError(), ==, WSA_OPERATION_ABORTED);
+    ok_uint(WaitForSingleObject(ov[1].hEvent, 0), ==, WAIT_TIMEOUT);
+    ok(CloseHandle(notifications[1]));
+    ok_uint(WaitForSingleObject(ov[1].hEvent, 0), ==, WAIT_OBJECT_0);
+    ok_int(WSAProviderConfigChange(&notifications[1], &ov[1], NULL), ==, SOCKET_ERROR);
+    ok_int(WSAGetLastError(), ==, WSA_INVALID_HANDLE);
+    CloseHandle(ov[0].hEvent);
+    CloseHandle(ov[1].hEvent);
+    ok_uint(handle_count(), ==, 0);
+}
