@@ -32,6 +32,7 @@ typedef GUID CLSID, *LPCLSID;
 #endif
 
 #ifdef __cplusplus
+extern "C++" {
 inline int IsEqualGUID(REFGUID a, REFGUID b)
 {
     return !memcmp(&a, &b, sizeof(GUID));
@@ -48,6 +49,7 @@ inline bool operator!=(REFGUID a, REFGUID b)
 {
     return !(a == b);
 }
+}
 #else
 static inline int IsEqualGUID(REFGUID a, REFGUID b)
 {
@@ -63,17 +65,19 @@ static inline int InlineIsEqualGUID(REFGUID a, REFGUID b)
 
 #ifdef __cplusplus
 /* The id of an interface type, for __uuidof and IID_PPV_ARGS; headers that declare an interface state it by NDV_UUID. */
+extern "C++" {
 template <typename T> struct ndv_uuid;
 template <typename T> inline REFGUID ndv_uuid_of_pointer(T **)
 {
     return ndv_uuid<T>::get();
 }
-#define NDV_UUID(iface)                         \
-    template <> struct ndv_uuid<struct iface> { \
-        static REFGUID get()                    \
-        {                                       \
-            return IID_##iface;                 \
-        }                                       \
+}
+#define NDV_UUID(iface)                                      \
+    extern "C++" template <> struct ndv_uuid<struct iface> { \
+        static REFGUID get()                                 \
+        {                                                    \
+            return IID_##iface;                              \
+        }                                                    \
     }
 #ifndef __uuidof
 #define __uuidof(type) (ndv_uuid<type>::get())

@@ -12,6 +12,7 @@
 #ifndef ND_COMPAT_NO_SAL1
 
 #ifdef __cplusplus
+extern "C++" {
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -31,6 +32,7 @@
 #include <stop_token>
 #endif
 #endif
+}
 #endif
 #include "ndvcompat/socket_bind.h"
 #include <arpa/inet.h>

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #ifdef __cplusplus
+extern "C++" {
 #include <new> /* std::nothrow */
+}
 #endif
 
 /* Also where a C++ header includes the system's own of these names. */

@@ -26,6 +26,7 @@ typedef struct _IBAT_PATH_BLOB {
 NDV_API HRESULT IbatQueryPath(const SOCKADDR *pLocalAddress, const SOCKADDR *pRemoteAddress, IBAT_PATH_BLOB *pPath);
 
 #ifdef __cplusplus
+extern "C++" {
 namespace IBAT
 {
 /* The same by its C++ name. */
@@ -34,6 +35,7 @@ inline HRESULT QueryPath(const SOCKADDR *pLocalAddress, const SOCKADDR *pRemoteA
     return IbatQueryPath(pLocalAddress, pRemoteAddress, pPath);
 }
 } // namespace IBAT
+}
 #endif
 
 #endif

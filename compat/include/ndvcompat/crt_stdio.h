@@ -59,6 +59,7 @@ NDV_API int _flushall(void) NDV_SYM(_flushall);
 NDV_API int _fileno(FILE *stream) NDV_SYM(_fileno);
 
 #ifdef __cplusplus
+extern "C++" {
 template <size_t N> inline int vsprintf_s(char (&to)[N], const char *format, va_list args)
 {
     return vsprintf_s(to, N, format, args);
@@ -102,6 +103,7 @@ template <size_t N> inline int _snwprintf_s(wchar_t (&to)[N], size_t count, cons
     int written = _vsnwprintf_s(to, N, count, format, args);
     va_end(args);
     return written;
+}
 }
 #endif
 

@@ -47,6 +47,7 @@ NDV_API wchar_t *_wcslwr(wchar_t *text) NDV_SYM(_wcslwr);
 NDV_API wchar_t *_wcsupr(wchar_t *text) NDV_SYM(_wcsupr);
 
 #ifdef __cplusplus
+extern "C++" {
 template <size_t N> inline errno_t strcpy_s(char (&to)[N], const char *from)
 {
     return strcpy_s(to, N, from);
@@ -82,6 +83,7 @@ template <size_t N> inline errno_t wcsncat_s(wchar_t (&to)[N], const wchar_t *fr
 template <size_t N> inline errno_t strerror_s(char (&to)[N], int error)
 {
     return strerror_s(to, N, error);
+}
 }
 #endif
 

@@ -51,6 +51,7 @@ static inline BOOLEAN InterlockedCompareExchange128(LONG64 volatile *target, LON
 
 #ifdef __cplusplus
 
+extern "C++" {
 /* Keeps a parameter out of template argument deduction: the variable alone decides the type. */
 template <typename T> struct ndv_same {
     typedef T type;
@@ -103,6 +104,7 @@ inline T *InterlockedCompareExchangePointer(T *volatile *target, typename ndv_sa
                                             typename ndv_same<T *>::type comparand)
 {
     return __sync_val_compare_and_swap(target, comparand, exchange);
+}
 }
 
 #else

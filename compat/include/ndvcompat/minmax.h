@@ -7,6 +7,7 @@
  * stays unambiguous. NOMINMAX leaves them out. Source: win32-surface.md section 3.3. */
 #ifndef NOMINMAX
 #ifdef __cplusplus
+extern "C++" {
 #include <type_traits>
 template <typename A, typename B> constexpr typename std::common_type<A, B>::type min(const A &a, const B &b)
 {
@@ -17,6 +18,7 @@ template <typename A, typename B> constexpr typename std::common_type<A, B>::typ
 {
     typedef typename std::common_type<A, B>::type common;
     return static_cast<common>(a) < static_cast<common>(b) ? static_cast<common>(b) : static_cast<common>(a);
+}
 }
 #else
 #ifndef min

@@ -9,6 +9,8 @@
 #error "<wrl/client.h> is C++"
 #endif
 
+extern "C++" {
+
 #include <cstddef>
 #include <type_traits>
 
@@ -290,5 +292,7 @@ template <typename T> inline void **ndv_place_of_pointer(Microsoft::WRL::Details
 {
     return reinterpret_cast<void **>(pointer.ReleaseAndGetAddressOf());
 }
+
+} // extern "C++"
 
 #endif
