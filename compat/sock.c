@@ -77,6 +77,7 @@ int WSAAPI closesocket(SOCKET socket)
     return socket_error(error_from_errno(error));
 }
 
+#undef ioctlsocket
 int WSAAPI ioctlsocket(SOCKET socket, int command, ULONG *argument)
 {
     int saved = errno, value, error;

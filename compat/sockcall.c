@@ -19,6 +19,7 @@
 OURS(accept);
 OURS(bind);
 OURS(connect);
+OURS(gethostname);
 OURS(getpeername);
 OURS(getsockname);
 OURS(getsockopt);
@@ -122,6 +123,14 @@ int our_listen(int fd, int backlog)
 int our_getsockname(int fd, __SOCKADDR_ARG address, socklen_t *length)
 {
     return checked(getsockname(fd, address, length));
+}
+
+int our_gethostname(char *name, size_t length)
+{
+    int result = gethostname(name, length);
+
+    /* Of a buffer that is too small the system says several things. */
+    return result == 0 ? 0 : fail_as(errno, WSAEFAULT);
 }
 
 int our_getpeername(int fd, __SOCKADDR_ARG address, socklen_t *length)

@@ -22,35 +22,65 @@
 #define __nop()             __asm__ __volatile__("nop")
 #define __assume(condition) ((condition) ? (void)0 : __builtin_unreachable())
 
-/* *index: the lowest or highest bit that is set; 0 if there is none. */
+/* *index: the lowest or highest bit that is set; 0 if there is none. An unsigned long, which is a DWORD on Windows, will do
+ * as well: by an overload in C++ and by a macro in C. */
+#ifdef __cplusplus
+#define NDV_BIT_SCAN(name, mask_type, found)                                                                  \
+    static inline unsigned char name(DWORD *index, mask_type mask)                                            \
+    {                                                                                                         \
+        *index = mask ? (found) : *index;                                                                     \
+        return mask != 0;                                                                                     \
+    }                                                                                                         \
+    extern "C++" {                                                                                            \
+    template <typename T>                                                                                     \
+    static inline unsigned char name(T *index, mask_type mask, typename ndv_only<T, unsigned long>::type = 0) \
+    {                                                                                                         \
+        *index = mask ? (found) : *index;                                                                     \
+        return mask != 0;                                                                                     \
+    }                                                                                                         \
+    }
+#else
+#define NDV_BIT_SCAN(name, mask_type, found)                                         \
+    static inline unsigned char name(DWORD *index, mask_type mask)                   \
+    {                                                                                \
+        *index = mask ? (found) : *index;                                            \
+        return mask != 0;                                                            \
+    }                                                                                \
+    static inline unsigned char ndv_long##name(unsigned long *index, mask_type mask) \
+    {                                                                                \
+        *index = mask ? (found) : *index;                                            \
+        return mask != 0;                                                            \
+    }
+#endif
 #if !NDV_HAS_BUILTIN(_BitScanForward)
-static inline unsigned char _BitScanForward(DWORD *index, DWORD mask)
-{
-    *index = mask ? (DWORD)__builtin_ctz(mask) : *index;
-    return mask != 0;
-}
+NDV_BIT_SCAN(_BitScanForward, DWORD, (DWORD)__builtin_ctz(mask))
+#ifndef __cplusplus
+#define _BitScanForward(index, mask) \
+    _Generic((index), unsigned long * : ndv_long_BitScanForward, default : _BitScanForward)((index), (mask))
+#endif
 #endif
 #if !NDV_HAS_BUILTIN(_BitScanReverse)
-static inline unsigned char _BitScanReverse(DWORD *index, DWORD mask)
-{
-    *index = mask ? 31 - (DWORD)__builtin_clz(mask) : *index;
-    return mask != 0;
-}
+NDV_BIT_SCAN(_BitScanReverse, DWORD, 31 - (DWORD)__builtin_clz(mask))
+#ifndef __cplusplus
+#define _BitScanReverse(index, mask) \
+    _Generic((index), unsigned long * : ndv_long_BitScanReverse, default : _BitScanReverse)((index), (mask))
+#endif
 #endif
 #if !NDV_HAS_BUILTIN(_BitScanForward64)
-static inline unsigned char _BitScanForward64(DWORD *index, DWORD64 mask)
-{
-    *index = mask ? (DWORD)__builtin_ctzll(mask) : *index;
-    return mask != 0;
-}
+NDV_BIT_SCAN(_BitScanForward64, DWORD64, (DWORD)__builtin_ctzll(mask))
+#ifndef __cplusplus
+#define _BitScanForward64(index, mask) \
+    _Generic((index), unsigned long * : ndv_long_BitScanForward64, default : _BitScanForward64)((index), (mask))
+#endif
 #endif
 #if !NDV_HAS_BUILTIN(_BitScanReverse64)
-static inline unsigned char _BitScanReverse64(DWORD *index, DWORD64 mask)
-{
-    *index = mask ? 63 - (DWORD)__builtin_clzll(mask) : *index;
-    return mask != 0;
-}
+NDV_BIT_SCAN(_BitScanReverse64, DWORD64, 63 - (DWORD)__builtin_clzll(mask))
+#ifndef __cplusplus
+#define _BitScanReverse64(index, mask) \
+    _Generic((index), unsigned long * : ndv_long_BitScanReverse64, default : _BitScanReverse64)((index), (mask))
 #endif
+#endif
+
 #define __popcnt(value)   ((unsigned)__builtin_popcount(value))
 #define __popcnt64(value) ((unsigned long long)__builtin_popcountll(value))
 

@@ -5,8 +5,8 @@
 /* Sockets: the system's types and calls (htons, getaddrinfo, ...) plus what only Winsock has.
  * Source: win32-surface.md sections 2 and 4.4.
  *
- * accept, bind, connect, getpeername, getsockname, getsockopt, listen, recv, recvfrom, select, send, sendto, setsockopt,
- * shutdown and socket are the system's calls with Winsock's behaviour, in sources that have not included <sys/socket.h>
+ * accept, bind, connect, gethostname, getpeername, getsockname, getsockopt, listen, recv, recvfrom, select, send, sendto,
+ * setsockopt, shutdown and socket are the system's calls with Winsock's behaviour, in sources that have not included <sys/socket.h>
  * before (ndvcompat/socket_bind.h). A call that fails sets the last error to Winsock's code, besides errno. Then:
  * - connect on a socket that does not block: WSAEWOULDBLOCK while it is under way (errno EINPROGRESS).
  * - A receive, send or accept whose time is up (SO_RCVTIMEO, SO_SNDTIMEO): WSAETIMEDOUT. The two options are a DWORD of
@@ -19,7 +19,8 @@
  *   WSAEINVAL. A connect that failed is in the third set and not in the second, if the third has the socket.
  * - bind takes a port over connections that a listener has left behind: listen sets SO_REUSEADDR, which then shows.
  * - SO_ERROR is Winsock's code; SO_EXCLUSIVEADDRUSE is accepted and has no effect: it is how the system binds anyway.
- * In C++ a length may be an int, as it is on Windows. Any thread. */
+ * - gethostname: WSAEFAULT for a buffer that is too small.
+ * In C++ a length may be an int and the time of select const, as they are on Windows. Any thread. */
 
 #include "ndvcompat/socket_bind.h"
 
@@ -159,6 +160,29 @@ NDV_API INT WSAAPI WSAAddressToStringW(_In_ LPSOCKADDR address, _In_ DWORD addre
  * select for the socket return. */
 NDV_API int WSAAPI closesocket(_In_ SOCKET socket) NDV_SYM(closesocket);
 NDV_API int WSAAPI ioctlsocket(_In_ SOCKET socket, _In_ int command, _Inout_ ULONG *argument) NDV_SYM(ioctlsocket);
+
+/* The argument is an u_long on Windows, which is an unsigned long here. */
+static inline int ndv_long_ioctlsocket(SOCKET socket, int command, unsigned long *argument)
+{
+    ULONG value = command != (int)FIONREAD && argument && *argument;
+    int result = ioctlsocket(socket, command, argument ? &value : NULL);
+
+    if (result == 0 && command == (int)FIONREAD)
+        *argument = value;
+    return result;
+}
+#ifdef __cplusplus
+extern "C++" {
+template <typename T>
+static inline typename ndv_only<T, unsigned long>::type ioctlsocket(SOCKET socket, int command, T *argument)
+{
+    return ndv_long_ioctlsocket(socket, command, argument);
+}
+}
+#else
+#define ioctlsocket(socket, command, argument) \
+    _Generic((argument), unsigned long * : ndv_long_ioctlsocket, default : ioctlsocket)((socket), (command), (argument))
+#endif
 
 typedef unsigned int GROUP;
 #define FROM_PROTOCOL_INFO         (-1)

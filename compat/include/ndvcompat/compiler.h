@@ -85,26 +85,27 @@
 #endif
 
 /* __declspec(x): dispatches on the word by token pasting, so that a macro named noreturn (stdnoreturn.h) does no harm.
- * One word per __declspec, which is how the applications surveyed write it. */
+ * One word per __declspec, which is how the applications surveyed write it. The words stand within the attribute, so that
+ * deprecated can go without a text and with one; thread, which is none, ends it. */
 #ifndef __declspec
-#define __declspec(x) NDV_DECLSPEC_##x
+#define __declspec(x) __attribute__((NDV_DECLSPEC_##x))
 #endif
 #define NDV_DECLSPEC_novtable
-#define NDV_DECLSPEC_dllimport __attribute__((visibility("default")))
-#define NDV_DECLSPEC_dllexport __attribute__((visibility("default")))
-#define NDV_DECLSPEC_align(n)  __attribute__((aligned(n)))
-#define NDV_DECLSPEC_noreturn  __attribute__((noreturn))
-#define NDV_DECLSPEC_noinline  __attribute__((noinline))
-#define NDV_DECLSPEC_nothrow   __attribute__((nothrow))
-#define NDV_DECLSPEC_selectany __attribute__((weak))
+#define NDV_DECLSPEC_dllimport __visibility__("default")
+#define NDV_DECLSPEC_dllexport __visibility__("default")
+#define NDV_DECLSPEC_align(n)  __aligned__(n)
+#define NDV_DECLSPEC_noreturn  __noreturn__
+#define NDV_DECLSPEC_noinline  __noinline__
+#define NDV_DECLSPEC_nothrow   __nothrow__
+#define NDV_DECLSPEC_selectany __weak__
 #define NDV_DECLSPEC_restrict
 #define NDV_DECLSPEC_noalias
 #define NDV_DECLSPEC_uuid(text)
-#define NDV_DECLSPEC_deprecated __attribute__((deprecated))
+#define NDV_DECLSPEC_deprecated __deprecated__
 #ifdef __cplusplus
-#define NDV_DECLSPEC_thread thread_local
+#define NDV_DECLSPEC_thread )) thread_local __attribute__((
 #else
-#define NDV_DECLSPEC_thread __thread
+#define NDV_DECLSPEC_thread )) __thread __attribute__((
 #endif
 
 #define DECLSPEC_ALIGN(n)  __attribute__((aligned(n)))
@@ -117,6 +118,17 @@
 #define NDV_HAS_BUILTIN(name) __has_builtin(name)
 #else
 #define NDV_HAS_BUILTIN(name) 0
+#endif
+
+#ifdef __cplusplus
+/* For overloads that take a variable of this type alone, and neither NULL nor another pointer. */
+extern "C++" {
+template <typename T, typename Wanted> struct ndv_only {
+};
+template <typename Wanted> struct ndv_only<Wanted, Wanted> {
+    typedef int type;
+};
+}
 #endif
 
 #endif

@@ -11,6 +11,8 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 
+#include "compiler.h"
+
 #else
 
 /* The checked forms of _FORTIFY_SOURCE are inline functions that would take the place of those bound below. */
@@ -39,47 +41,64 @@ NDV_API __typeof__(sendto) sendto NDV_SYM(sendto);
 NDV_API __typeof__(setsockopt) setsockopt NDV_SYM(setsockopt);
 NDV_API __typeof__(shutdown) shutdown NDV_SYM(shutdown);
 NDV_API __typeof__(socket) socket NDV_SYM(socket);
+#define NDV_GETHOSTNAME_SYM NDV_SYM(gethostname)
 
 #endif
 
+/* It comes with <unistd.h>, whose names sources of Windows give to functions of their own. The checked form of
+ * _FORTIFY_SOURCE, if that is here already, stays. */
+#ifndef NDV_GETHOSTNAME_SYM
+#define NDV_GETHOSTNAME_SYM
+#endif
+#if !(defined(_UNISTD_H) && __USE_FORTIFY_LEVEL > 0)
 #ifdef __cplusplus
-/* Windows has int where the system has socklen_t, which C++ does not convert. */
-extern "C++" {
-template <typename T> struct ndv_int_length {
-};
-template <> struct ndv_int_length<int> {
-    typedef int type;
-};
+NDV_API int gethostname(char *name, size_t length) __THROW NDV_GETHOSTNAME_SYM;
+#else
+NDV_API int gethostname(char *name, size_t length) NDV_GETHOSTNAME_SYM;
+#endif
+#endif
+#undef NDV_GETHOSTNAME_SYM
 
-template <typename T> inline typename ndv_int_length<T>::type accept(int socket, struct sockaddr *address, T *length)
+#ifdef __cplusplus
+/* Windows has int where the system has socklen_t, which C++ does not convert. Each source has its own: which call it leads to
+ * is that source's choice. */
+extern "C++" {
+#define NDV_OVERLOAD(Wanted) template <typename T> static inline typename ndv_only<T, Wanted>::type
+
+NDV_OVERLOAD(int) accept(int socket, struct sockaddr *address, T *length)
 {
     return ::accept(socket, address, reinterpret_cast<socklen_t *>(length));
 }
 
-template <typename T>
-inline typename ndv_int_length<T>::type getpeername(int socket, struct sockaddr *address, T *length)
+NDV_OVERLOAD(int) getpeername(int socket, struct sockaddr *address, T *length)
 {
     return ::getpeername(socket, address, reinterpret_cast<socklen_t *>(length));
 }
 
-template <typename T>
-inline typename ndv_int_length<T>::type getsockname(int socket, struct sockaddr *address, T *length)
+NDV_OVERLOAD(int) getsockname(int socket, struct sockaddr *address, T *length)
 {
     return ::getsockname(socket, address, reinterpret_cast<socklen_t *>(length));
 }
 
-template <typename T>
-inline typename ndv_int_length<T>::type getsockopt(int socket, int level, int option, void *value, T *length)
+NDV_OVERLOAD(int) getsockopt(int socket, int level, int option, void *value, T *length)
 {
     return ::getsockopt(socket, level, option, value, reinterpret_cast<socklen_t *>(length));
 }
 
-template <typename T>
-inline typename ndv_int_length<T>::type recvfrom(int socket, void *buffer, size_t size, int flags,
-                                                 struct sockaddr *address, T *length)
+NDV_OVERLOAD(int) recvfrom(int socket, void *buffer, size_t size, int flags, struct sockaddr *address, T *length)
 {
     return static_cast<int>(::recvfrom(socket, buffer, size, flags, address, reinterpret_cast<socklen_t *>(length)));
 }
+
+/* The system's may write how much is left of the time. */
+NDV_OVERLOAD(const struct timeval) select(int count, fd_set *read, fd_set *write, fd_set *except, T *timeout)
+{
+    struct timeval time = *timeout;
+
+    return ::select(count, read, write, except, &time);
+}
+
+#undef NDV_OVERLOAD
 }
 #endif
 

@@ -74,7 +74,7 @@ static void unblock(SOCKET s)
 {
     u_long on = 1;
 
-    ok_int(ioctlsocket(s, (int)FIONBIO, (void *)&on), ==, 0);
+    ok_int(ioctlsocket(s, (int)FIONBIO, &on), ==, 0);
 }
 
 #define FAILS(call, code)                      \
@@ -162,6 +162,35 @@ TEST(socket__that_does_not_block)
     ok_int(closesocket(accepted), ==, 0);
     ok_int(closesocket(listener), ==, 0);
     ok_int(closesocket(s), ==, 0);
+    WSACleanup();
+}
+
+TEST(ioctlsocket__tells_what_can_be_read)
+{
+    SOCKET ends[2];
+    u_long waiting = (u_long)-1;
+
+    start();
+    pair(ends);
+    ok_int(ioctlsocket(ends[1], (int)FIONREAD, &waiting), ==, 0);
+    ok_uint(waiting, ==, 0);
+    ok_int(send(ends[0], "12345", 5, 0), ==, 5);
+    ok_eventually(ioctlsocket(ends[1], (int)FIONREAD, &waiting) == 0 && waiting != 0);
+    ok_uint(waiting, ==, 5);
+    closesocket(ends[0]);
+    closesocket(ends[1]);
+    FAILS(ioctlsocket(ends[1], (int)FIONREAD, &waiting), WSAENOTSOCK);
+    WSACleanup();
+}
+
+TEST(gethostname__sets_the_last_error)
+{
+    char name[256] = "";
+
+    start();
+    ok_int(gethostname(name, sizeof(name)), ==, 0);
+    ok(name[0] != 0);
+    FAILS(gethostname(name, 1), WSAEFAULT);
     WSACleanup();
 }
 
@@ -370,7 +399,7 @@ TEST(accept__takes_over_whether_the_listener_blocks)
     ok_int(setsockopt(accepted, SOL_SOCKET, SO_RCVTIMEO, (char *)&ms, sizeof(ms)), ==, 0);
     FAILS(recv(accepted, &byte, 1, 0), WSAEWOULDBLOCK);
     closesocket(accepted);
-    ok_int(ioctlsocket(listener, (int)FIONBIO, (void *)&off), ==, 0);
+    ok_int(ioctlsocket(listener, (int)FIONBIO, &off), ==, 0);
     accepted = accept(listener, NULL, NULL);
     ok(accepted != INVALID_SOCKET);
     closesocket(listener);
