@@ -11,12 +11,51 @@
 
 /* What both kinds of queue pair have in common. Source: winverbs.md section 7. */
 
+/* To ERROR, or to RESET from there: over when everything posted has come back. */
+struct ending {
+    struct list link; /* wv_qp.endings, while it has its request */
+    struct qp_drain drain;
+    struct request *request; /* NULL: the queue pair was released first */
+    struct qp *qp;
+    bool reset;
+};
+
+/* The drain may outlive the object. */
+static pthread_mutex_t endings_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The release brings everything back itself: what is under way is cancelled, but not before it has. */
+static void take_requests(struct wv_qp *qp, struct list *requests)
+{
+    struct list *node;
+
+    pthread_mutex_lock(&endings_lock);
+    while ((node = list_pop(&qp->endings)) != NULL) {
+        struct ending *ending = list_entry(node, struct ending, link);
+
+        list_add_tail(requests, &ending->request->link);
+        ending->request = NULL;
+    }
+    pthread_mutex_unlock(&endings_lock);
+}
+
+static void cancel_requests(struct list *requests)
+{
+    struct list *node;
+
+    while ((node = list_pop(requests)) != NULL)
+        request_complete(list_entry(node, struct request, link), WV_CANCELLED, 0);
+}
+
 static void destroy(struct wv_object *object)
 {
     struct wv_qp *qp = (struct wv_qp *)((char *)object - offsetof(struct wv_qp, object));
+    struct list cancelled;
 
+    list_init(&cancelled);
+    take_requests(qp, &cancelled);
     connector_qp_released(qp->qp);
     qp_release(qp->qp);
+    cancel_requests(&cancelled);
     qp_unref(qp->qp);
     if (qp->srq)
         wv_object_unpin(&qp->srq->object);
@@ -93,6 +132,7 @@ HRESULT wv_qp_create(struct wv_pd *pd, const WV_QP_CREATE *attributes, struct wv
         return WV_NO_MEMORY;
     qp->pd = pd;
     qp->attributes = *attributes;
+    list_init(&qp->endings);
     hr = find_config(pd, qp, &config);
     if (SUCCEEDED(hr))
         hr = status_wv(qp_create(&config, &qp->qp));
@@ -328,20 +368,18 @@ static HRESULT move(struct wv_qp *qp, const WV_QP_ATTRIBUTES *from, DWORD option
     return hr;
 }
 
-/* To ERROR, or to RESET from there: over when everything posted has come back. */
-struct ending {
-    struct qp_drain drain;
-    struct request *request;
-    struct qp *qp;
-    bool reset;
-};
-
 static void ended(struct qp_drain *drain)
 {
     struct ending *ending = (struct ending *)((char *)drain - offsetof(struct ending, drain));
     HRESULT hr = ending->reset && qp_reset(ending->qp) != 0 ? WV_UNSUCCESSFUL : WV_SUCCESS;
 
-    request_complete(ending->request, hr, 0);
+    pthread_mutex_lock(&endings_lock);
+    /* Under the lock, so that no release finds it over before its request is completed. */
+    if (ending->request) {
+        list_del(&ending->link);
+        request_complete(ending->request, hr, 0);
+    }
+    pthread_mutex_unlock(&endings_lock);
     qp_unref(ending->qp);
     free(ending);
 }
@@ -366,6 +404,9 @@ static HRESULT end(struct wv_qp *qp, bool reset, OVERLAPPED *overlapped)
     ending->qp = qp_ref(qp->qp);
     ending->reset = reset;
     request_start(ending->request);
+    pthread_mutex_lock(&endings_lock);
+    list_add_tail(&qp->endings, &ending->link);
+    pthread_mutex_unlock(&endings_lock);
     qp_drain(qp->qp, &ending->drain, ended);
     return WV_IO_PENDING;
 }

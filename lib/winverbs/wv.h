@@ -108,6 +108,7 @@ struct wv_qp {
     struct wv_srq *srq; /* may be NULL */
     struct qp *qp;
     WV_QP_CREATE attributes; /* as made */
+    struct list endings;     /* qp.c: Modify to ERROR, or to RESET from there, under way */
 };
 
 struct wv_connect_endpoint {

@@ -394,17 +394,20 @@ TEST(Modify__reset_waits_for_the_flush)
 
 TEST(release__with_modify_pending)
 {
-    WV_QP_ATTRIBUTES error = { .QpState = WvQpStateError };
+    WV_QP_ATTRIBUTES error = { .QpState = WvQpStateError }, reset = { .QpState = WvQpStateReset };
     IWVConnectQueuePair *qp = rig_qp();
-    OVERLAPPED ov = rig_overlapped();
+    OVERLAPPED ov = rig_overlapped(), second = rig_overlapped();
     WV_COMPLETION completion[4];
 
     fake_auto_flush(false);
     rig_to(qp, WvQpStateRts);
     ok_status(CALL(qp, Send, 1, &sge, 1, WV_SEND_SIGNALED, 0), WV_SUCCESS);
     ok_status(CALL(qp, Modify, &error, 0, &ov), WV_IO_PENDING);
+    ok_status(CALL(qp, Modify, &reset, 0, &second), WV_IO_PENDING);
     rig_release(qp);
-    ok_status(CALL(device, GetOverlappedResult, &ov, NULL, TRUE), WV_SUCCESS);
+    /* The OVERLAPPEDs are the application's again. */
+    ok_status(CALL(device, GetOverlappedResult, &ov, NULL, FALSE), WV_CANCELLED);
+    ok_status(CALL(device, GetOverlappedResult, &second, NULL, FALSE), WV_CANCELLED);
     ok_uint(CALL(cq, Poll, completion, 4), ==, 1);
     ok_int(completion->Status, ==, WvWcFlushed);
     fake_auto_flush(true);
