@@ -111,11 +111,12 @@ int connection_qp_attr(struct connection *conn, enum ibv_qp_state state, struct 
     return error;
 }
 
-/* Only now are the rights for the peer's reads and writes known, and the partition; the QP has been in INIT since it was made.
- * Ethernet has one partition, and RTR takes the rights as well, which saves two calls. */
+/* Only now are the rights for the peer's reads and writes known, and the partition; the QP has been in INIT since it was made, or
+ * since its application put it there, on a port of its choice. Ethernet has one partition, and RTR takes the rights as well,
+ * which saves two calls. */
 static bool needs_init(const struct connection *conn)
 {
-    return !conn->adapter->ethernet || conn->cmid->id->port_num != conn->adapter->port ||
+    return !conn->adapter->ethernet || conn->cmid->id->port_num != qp_port(conn->qp) ||
            qp_state(conn->qp) != IBV_QPS_INIT;
 }
 

@@ -46,7 +46,7 @@ static int to_init(struct qp *qp, struct ibv_qp *verbs)
         attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     } else {
         /* The peer's rights come with the connection. */
-        attr.port_num = qp->adapter->port;
+        attr.port_num = qp->port = qp->adapter->port;
         mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT;
     }
     return post_errno(ibv_modify_qp(verbs, &attr, mask));
@@ -531,6 +531,8 @@ int qp_modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
         error = post_errno(ibv_modify_qp(qp->verbs, attr, mask));
         if (!error && (mask & IBV_QP_MAX_QP_RD_ATOMIC))
             qp_limit_reads(qp, attr->max_rd_atomic);
+        if (!error && (mask & IBV_QP_PORT))
+            qp->port = attr->port_num;
         if (!error && (mask & IBV_QP_STATE)) {
             qp->state = attr->qp_state;
             if (qp->manual)

@@ -85,6 +85,7 @@ void qp_drain(struct qp *qp, struct qp_drain *drain, void (*done)(struct qp_drai
 int qp_reset(struct qp *qp);
 
 enum ibv_qp_state qp_state(struct qp *qp);
+uint8_t qp_port(struct qp *qp); /* of the device, as of the last transition to INIT */
 
 /* Can it be moved to ERROR? Not from RESET, nor after qp_release. */
 bool qp_can_fail(struct qp *qp);

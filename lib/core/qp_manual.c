@@ -105,6 +105,16 @@ enum ibv_qp_state qp_state(struct qp *qp)
     return state;
 }
 
+uint8_t qp_port(struct qp *qp)
+{
+    uint8_t port;
+
+    pthread_mutex_lock(&qp->control);
+    port = qp->port;
+    pthread_mutex_unlock(&qp->control);
+    return port;
+}
+
 bool qp_can_fail(struct qp *qp)
 {
     bool can;

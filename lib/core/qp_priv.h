@@ -30,6 +30,7 @@ struct qp {
     struct ibv_qp *verbs;    /* NULL after qp_release */
     struct ibv_qp_init_attr init;
     enum ibv_qp_state state;
+    uint8_t port;
     bool iwarp;  /* set once */
     bool manual; /* set once: the application moves it */
     struct list mcasts;

@@ -383,6 +383,11 @@ int qp_modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
     return qp->verbs ? ibv_modify_qp(qp->verbs, attr, mask) : EINVAL;
 }
 
+uint8_t qp_port(struct qp *qp)
+{
+    return qp->adapter->port;
+}
+
 void qp_limit_reads(struct qp *qp, uint32_t most)
 {
     qp->reads = most;

@@ -298,6 +298,31 @@ TEST(Connect__from_the_wildcard_address)
     session_end(&s);
 }
 
+/* The port of the address is the connection's, whatever port the application has put the queue pair on. */
+TEST(Accept__queue_pairs_in_init_on_the_other_port)
+{
+    static const char *const addresses[] = { "10.1.7.1", "10.1.8.1" };
+
+    fake_device_add("fake_two", IBV_TRANSPORT_IB, 2);
+    for (unsigned port = 1; port <= 2; port++)
+        ok(fake_address_add(addresses[port - 1], "fake_two", port));
+    for (unsigned port = 1; port <= 2; port++) {
+        WV_QP_ATTRIBUTES init = { .QpState = WvQpStateInit };
+        struct session s;
+
+        session_listen(&s, addresses[port - 1]);
+        init.AddressVector.PortNumber = (UINT8)(3 - port);
+        for (int i = 0; i < 2; i++)
+            ok_status(CALL(s.qp[i], Modify, &init, 0, NULL), WV_SUCCESS);
+        session_request(&s);
+        session_accept(&s);
+        session_complete(&s);
+        for (int i = 0; i < 2; i++)
+            ok_uint(fake_qp_attr(s.verbs[i], IBV_QPS_INIT, NULL)->port_num, ==, port);
+        session_end(&s);
+    }
+}
+
 TEST(Connect__nobody_listens)
 {
     IWVConnectEndpoint *endpoint = endpoint_at("10.1.1.1", 0);
