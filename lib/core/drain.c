@@ -90,7 +90,7 @@ struct qp *qp_from_failed_link(struct list *link)
 }
 
 /* qp->control held. */
-static void modify_to_error(struct qp *qp)
+void qp_modify_to_error(struct qp *qp)
 {
     struct ibv_qp_attr attr;
     int error;
@@ -114,7 +114,7 @@ void qp_fail(struct qp *qp)
     queue_close(&qp->rq);
     pthread_mutex_lock(&qp->control);
     if (qp->state != IBV_QPS_ERR)
-        modify_to_error(qp);
+        qp_modify_to_error(qp);
     pthread_mutex_unlock(&qp->control);
 }
 
@@ -220,7 +220,7 @@ bool qp_drain_step(struct qp *qp, uint64_t now)
             if (now - qp->kick_at >= DRAIN_KICK_MS) {
                 /* On rxe this flushes receives that slipped in late. */
                 qp->kick_at = now;
-                modify_to_error(qp);
+                qp_modify_to_error(qp);
             }
             return false;
         }

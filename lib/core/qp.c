@@ -381,6 +381,11 @@ void qp_collect(struct qp *qp)
     collect_both(qp, false);
 }
 
+void qp_collect_all(struct qp *qp)
+{
+    collect_both(qp, true);
+}
+
 void qp_release(struct qp *qp)
 {
     struct ibv_qp *verbs;
@@ -394,7 +399,7 @@ void qp_release(struct qp *qp)
     qp->released = true;
     pthread_mutex_unlock(&qp->control);
     qp_fail(qp);
-    if (qp->rq.srq && qp->used)
+    if (qp_takes_shared(qp))
         qp_settle_shared(qp);
     /* Some providers throw the completions of a destroyed QP away, others leave them: poll before and after. */
     collect_both(qp, true);
@@ -535,6 +540,7 @@ int qp_modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
             qp->port = attr->port_num;
         if (!error && (mask & IBV_QP_STATE)) {
             qp->state = attr->qp_state;
+            qp->moved |= qp->manual && attr->qp_state >= IBV_QPS_RTR && attr->qp_state <= IBV_QPS_SQE;
             if (qp->manual)
                 qp_open_queues(qp);
         }

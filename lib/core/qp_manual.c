@@ -59,9 +59,25 @@ static void reset_queue(struct queue *queue)
     wordlock_unlock(&queue->lock);
 }
 
+/* A receive that the QP has taken from a shared queue comes back only by way of ERROR, where its own requests come back too:
+ * they are forgotten before. qp->control held, and let go meanwhile. */
+static void recall_shared(struct qp *qp)
+{
+    (void)qp_note_error(qp); /* or the first flush would start a drain */
+    reset_queue(&qp->sq);
+    reset_queue(&qp->rq);
+    qp_modify_to_error(qp);
+    if (engine_on_loop())
+        return; /* which drained it, and does not wait */
+    pthread_mutex_unlock(&qp->control);
+    qp_settle_shared(qp);
+    pthread_mutex_lock(&qp->control);
+}
+
 int qp_reset(struct qp *qp)
 {
     struct ibv_qp_attr attr;
+    bool recalled = false;
     int error = EINVAL;
 
     memset(&attr, 0, sizeof(attr));
@@ -74,24 +90,35 @@ int qp_reset(struct qp *qp)
         goto unlock;
     cq_unsure(qp->sq.cq);
     cq_unsure(qp->rq.cq);
+    /* Some providers throw the completions away, others leave them: poll before and after. */
+    qp_collect_all(qp);
+    if (qp_takes_shared(qp) && !qp->iwarp) {
+        recalled = true;
+        recall_shared(qp);
+        error = EINVAL;
+        if (!qp->verbs)
+            goto unlock;
+        qp_collect_all(qp);
+    }
     error = post_errno(ibv_modify_qp(qp->verbs, &attr, IBV_QP_STATE));
     if (error) {
         log_info("ibv_modify_qp of QP %u to RESET: %s", qp->number, strerror(error));
         goto unlock;
     }
-    cq_collect(qp->rq.cq, true);
-    if (qp->sq.cq != qp->rq.cq)
-        cq_collect(qp->sq.cq, true);
+    qp_collect_all(qp);
     qp->state = IBV_QPS_RESET;
-    qp->claimed = qp->used = false;
+    qp->claimed = qp->used = qp->moved = false;
     qp->draining = qp->drained = false;
     __atomic_store_n(&qp->swallowed, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&qp->attempt, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&qp->last_wqe, 0, __ATOMIC_RELEASE);
     reset_queue(&qp->sq);
     reset_queue(&qp->rq);
     __atomic_store_n(&qp->err, 0, __ATOMIC_SEQ_CST);
 unlock:
     pthread_mutex_unlock(&qp->control);
+    if (error && recalled)
+        qp_post_work(qp); /* it stays in ERROR */
     return error;
 }
 

@@ -37,6 +37,7 @@ struct qp {
     bool claimed;
     bool tried; /* an attempt has given it back */
     bool used;  /* has been connected */
+    bool moved; /* its application has brought it to a state in which it receives */
     bool released;
     bool held;           /* qp_hold_device */
     struct grave *grave; /* of the device QP, released while held */
@@ -95,6 +96,9 @@ uint32_t batch_drop_locked(struct queue *queue);
 
 /* --- qp.c --- */
 
+/* As qp_collect, beyond the depths of the CQs: the QP is to lose its completions. */
+void qp_collect_all(struct qp *qp);
+
 /* Lets posts through to the device that were kept from it in the mode `from`; not if the queue is closed. */
 void queue_open(struct queue *queue, enum queue_mode from);
 
@@ -119,7 +123,8 @@ void queue_failed(struct queue *queue);
  * queue_failed. Of receives it has none. */
 bool queue_took_all_the_same(const struct queue *queue, int error, const void *bad);
 
-/* To ERROR: queues closed, device QP modified. No lock held. */
+/* To ERROR: queues closed, device QP modified. No lock held. qp_modify_to_error: the device QP only; qp->control held. */
+void qp_modify_to_error(struct qp *qp);
 void qp_fail(struct qp *qp);
 
 /* Another round of drain on the loop. */
@@ -131,7 +136,13 @@ bool qp_drain_step(struct qp *qp, uint64_t now);
 /* qp->control held, device QP destroyed and its CQs polled: the remaining requests go to the stash. */
 void queue_retire(struct queue *queue);
 
-/* qp_release, no lock held: gives the device the moment it needs to complete a receive that the QP took from its SRQ and did
+/* May it have taken receives from a shared queue? qp->control held, or `released` set. */
+static inline bool qp_takes_shared(const struct qp *qp)
+{
+    return qp->rq.srq && (qp->used || qp->moved);
+}
+
+/* In ERROR, no lock held, not on loop: gives the device the moment it needs to complete a receive that the QP took from its SRQ and did
  * not fill, since with the QP destroyed it would never come back. */
 void qp_settle_shared(struct qp *qp);
 

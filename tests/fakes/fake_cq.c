@@ -282,6 +282,19 @@ bool fake_cq_add(struct fake_cq *cq, const struct ibv_wc *wc, bool solicited)
     return true;
 }
 
+void fake_cq_clean(struct fake_cq *cq, uint32_t qp_num)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < cq->count; i++) {
+        const struct ibv_wc *wc = &cq->ring[(cq->head + i) % cq->capacity];
+
+        if (wc->qp_num != qp_num)
+            cq->ring[(cq->head + kept++) % cq->capacity] = *wc;
+    }
+    cq->count = kept;
+}
+
 /* ---- the test's side ---- */
 
 bool fake_cq_push(struct ibv_cq *cq, const struct ibv_wc *wc, bool solicited)

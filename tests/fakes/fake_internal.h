@@ -227,6 +227,7 @@ struct fake_cq {
 
 int fake_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+void fake_cq_clean(struct fake_cq *cq, uint32_t qp_num); /* completions of that queue pair go */
 bool fake_cq_add(struct fake_cq *cq, const struct ibv_wc *wc, bool solicited);
 
 /* ---- fake_qp.c, fake_post.c, fake_srq.c ---- */

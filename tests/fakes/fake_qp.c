@@ -284,6 +284,10 @@ static void enter_state(struct fake_qp *qp, const struct ibv_qp_attr *attr, int 
         if (qp->state == IBV_QPS_RESET) {
             drop_posted(qp);
             qp->peer_qpn = 0;
+            if (fake_qp_device(qp)->quirks & FAKE_QUIRK_RESET_CLEANS) {
+                fake_cq_clean((struct fake_cq *)fake_head(qp->qp.send_cq), qp->qp.qp_num);
+                fake_cq_clean((struct fake_cq *)fake_head(qp->qp.recv_cq), qp->qp.qp_num);
+            }
         }
     }
     qp->qp.state = qp->state;

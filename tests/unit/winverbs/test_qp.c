@@ -343,6 +343,30 @@ TEST(Modify__reset_is_as_new)
     rig_release(qp);
 }
 
+/* Some devices throw the queue pair's completions away. */
+TEST(Modify__reset_keeps_results)
+{
+    WV_QP_ATTRIBUTES reset = { .QpState = WvQpStateReset };
+    IWVConnectQueuePair *qp;
+    WV_COMPLETION completion[4];
+
+    fake_device_quirks("fake_ib", FAKE_QUIRK_RESET_CLEANS);
+    qp = rig_qp();
+    rig_to(qp, WvQpStateRts);
+    ok_status(CALL(qp, PostReceive, 1, &sge, 1), WV_SUCCESS);
+    ok_status(CALL(qp, Send, 2, &sge, 1, WV_SEND_SIGNALED, 0), WV_SUCCESS);
+    ok_status(CALL(qp, Send, 3, &sge, 1, WV_SEND_SIGNALED, 0), WV_SUCCESS);
+    ok_uint(fake_qp_complete(rig_newest_qp(), FAKE_SEND, 1, IBV_WC_SUCCESS, 0), ==, 1);
+    ok_uint(fake_qp_complete(rig_newest_qp(), FAKE_RECV, 1, IBV_WC_SUCCESS, 8), ==, 1);
+    ok_status(CALL(qp, Modify, &reset, 0, NULL), WV_SUCCESS);
+    ok_uint(CALL(cq, Poll, completion, 4), ==, 2);
+    for (int i = 0; i < 2; i++) {
+        ok_int(completion[i].Status, ==, WvWcSuccess);
+        ok_uint(completion[i].WrId, ==, 2 - (UINT64)i);
+    }
+    rig_release(qp);
+}
+
 /* Results that reset has made disappear were announced, those that come later are not. */
 TEST(Modify__reset_and_the_next_wake_up)
 {

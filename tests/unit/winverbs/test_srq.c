@@ -293,3 +293,74 @@ TEST(IWVSharedReceiveQueue__connected)
     rig_release(srq);
     session_end(&s);
 }
+
+/* ---- a queue pair that the application resets ---- */
+
+/* What the queue pair has taken comes back in ERROR, and is lost by a device that is reset at once. */
+static void give_back_in_error(struct fake_call *call, void *arg)
+{
+    if (call->arg.modify_qp.attr.qp_state == IBV_QPS_ERR)
+        fake_qp_complete(arg, FAKE_RECV, 1, IBV_WC_WR_FLUSH_ERR, 0);
+}
+
+TEST(Modify__reset_gives_shared_receives_back)
+{
+    WV_QP_ATTRIBUTES reset = { .QpState = WvQpStateReset };
+    WV_COMPLETION completion[8];
+    IWVConnectQueuePair *qp;
+    WV_SGE sge = { .pAddress = memory, .Length = sizeof(memory), .Lkey = 0x4321 };
+
+    fake_device_quirks("fake_ib", FAKE_QUIRK_RESET_CLEANS | FAKE_QUIRK_LAST_WQE);
+    srq = make(pd, 2, 0);
+    qp = shared_qp();
+    for (UINT64 round = 0; round < 3; round++) {
+        struct ibv_qp *verbs = rig_newest_qp();
+
+        rig_to(qp, WvQpStateRts);
+        post(10 * round, 2);
+        ok_uint(fake_qp_complete(verbs, FAKE_RECV, 1, IBV_WC_SUCCESS, 5), ==, 1);
+        ok_status(CALL(qp, Send, 99, &sge, 1, WV_SEND_SIGNALED, 0), WV_SUCCESS);
+        fake_after(FAKE_ibv_modify_qp, give_back_in_error, verbs);
+        ok_status(CALL(qp, Modify, &reset, 0, NULL), WV_SUCCESS);
+        ok_uint(CALL(cq, Poll, completion, 8), ==, 2);
+        for (UINT64 i = 0; i < 2; i++) {
+            ok_int(completion[i].Status, ==, i ? WvWcFlushed : WvWcSuccess);
+            ok_int(completion[i].Opcode, ==, WvReceive);
+            ok_uint(completion[i].WrId, ==, 10 * round + i);
+        }
+        ok_int(fake_qp_state(verbs), ==, IBV_QPS_RESET);
+    }
+    rig_release(qp);
+    ok_uint(CALL(cq, Poll, completion, 8), ==, 0);
+    rig_release(srq);
+}
+
+static ULONGLONG took(ULONGLONG since)
+{
+    return GetTickCount64() - since;
+}
+
+/* The device has a moment for what it has taken unless it says that there is nothing: in each life of the queue pair, and at
+ * its end. */
+TEST(Modify__reset_waits_for_shared_receives)
+{
+    WV_QP_ATTRIBUTES reset = { .QpState = WvQpStateReset };
+    IWVConnectQueuePair *qp;
+    ULONGLONG since;
+
+    srq = make(pd, 2, 0);
+    qp = shared_qp();
+    rig_to(qp, WvQpStateRts);
+    fake_device_quirks("fake_ib", FAKE_QUIRK_LAST_WQE);
+    ok_status(CALL(qp, Modify, &reset, 0, NULL), WV_SUCCESS);
+    fake_device_quirks("fake_ib", 0);
+    rig_to(qp, WvQpStateRts);
+    since = GetTickCount64();
+    ok_status(CALL(qp, Modify, &reset, 0, NULL), WV_SUCCESS);
+    ok_uint(took(since), >=, 15);
+    rig_to(qp, WvQpStateRtr);
+    since = GetTickCount64();
+    rig_release(qp);
+    ok_uint(took(since), >=, 15);
+    rig_release(srq);
+}
