@@ -31,6 +31,15 @@ void connection_set_adapter(struct connection *conn, struct adapter *adapter)
         __atomic_store_n(&conn->adapter, adapter_ref(adapter), __ATOMIC_RELEASE);
 }
 
+void connection_forget_adapter(struct connection *conn)
+{
+    struct adapter *adapter = conn->adapter;
+
+    __atomic_store_n(&conn->adapter, NULL, __ATOMIC_RELEASE);
+    if (adapter)
+        adapter_unref(adapter);
+}
+
 void connection_fini(struct connection *conn)
 {
     connection_drop_qp(conn);

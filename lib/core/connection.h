@@ -150,6 +150,7 @@ void connection_fini(struct connection *conn); /* when the owner's last referenc
 /* Every function from here on: any thread, with the lock held, no wait. */
 
 void connection_set_adapter(struct connection *conn, struct adapter *adapter);
+void connection_forget_adapter(struct connection *conn); /* another one keeps it alive for who looks without the lock */
 
 /* Binds. Statuses of Bind (ndspi-v2.md 11). A busy port that belongs to a listener of this process is accepted: the id
  * takes another port, the address shown stays the one asked for (A20). */

@@ -719,13 +719,10 @@ static void device_removed(void *object, void *arg)
 {
     struct connector *c = object;
 
-    struct adapter *adapter = __atomic_load_n(&c->wire.adapter, __ATOMIC_ACQUIRE);
-
-    if (adapter && adapter->device == arg) {
-        lock(c);
+    lock(c);
+    if (c->wire.adapter && c->wire.adapter->device == arg)
         connection_device_removed(&c->wire);
-        connector_unlock(c);
-    }
+    connector_unlock(c);
     connector_unref(c);
 }
 

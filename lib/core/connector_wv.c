@@ -19,8 +19,9 @@ static NTSTATUS bind_once(struct connector *c, struct adapter *adapter, const un
     lock(c);
     if (c->wire.state == WIRE_IDLE && !c->wire.bound && !c->listener && !c->released &&
         (!c->wire.adapter || c->wire.adapter == adapter)) {
-        connection_set_adapter(&c->wire, adapter);
         status = connection_bind(&c->wire, local);
+        if (status == ND_SUCCESS)
+            connection_set_adapter(&c->wire, adapter);
     }
     connector_unlock(c);
     return status;
@@ -51,6 +52,7 @@ void connector_unbind(struct connector *c)
         connection_close(&c->wire);
         c->wire.state = WIRE_IDLE;
         c->wire.bound = false;
+        connection_forget_adapter(&c->wire);
     }
     connector_unlock(c);
 }

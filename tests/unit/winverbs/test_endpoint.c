@@ -78,6 +78,29 @@ TEST(BindAddress__busy_port)
     rig_release(first);
 }
 
+/* The next address may be another device's. */
+TEST(BindAddress__a_failure_ties_to_no_device)
+{
+    SOCKADDR_IN local = rig_v4("10.1.1.1", 700), other = rig_v4("10.1.2.1", 700);
+    IWVConnectEndpoint *endpoint = session_endpoint(),
+                       *first[2] = { endpoint_at("10.1.1.1", 0), endpoint_at("10.1.2.1", 0) };
+
+    fake_fail_always(FAKE_rdma_bind_addr, EADDRINUSE);
+    ok_status(CALL(endpoint, BindAddress, (SOCKADDR *)&local), WV_ADDRESS_ALREADY_EXISTS);
+    fake_fail_clear(FAKE_rdma_bind_addr);
+    ok_status(CALL(endpoint, BindAddress, (SOCKADDR *)&other), WV_SUCCESS);
+    rig_release(endpoint);
+    /* It gave its port up for a listener and got neither. */
+    endpoint = endpoint_at("10.1.1.1", 700);
+    fake_fail_always(FAKE_rdma_bind_addr, ENOMEM);
+    ok_status(CALL(endpoint, Listen, 1), WV_INSUFFICIENT_RESOURCES);
+    fake_fail_clear(FAKE_rdma_bind_addr);
+    ok_status(CALL(endpoint, BindAddress, (SOCKADDR *)&other), WV_SUCCESS);
+    rig_release(endpoint);
+    rig_release(first[0]);
+    rig_release(first[1]);
+}
+
 /* The address list has the scope. */
 TEST(BindAddress__link_local_without_a_scope)
 {
