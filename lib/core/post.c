@@ -339,12 +339,12 @@ static inline void describe(struct ibv_send_wr *wr, const struct op *op)
     }
 }
 
-/* The connection allows none. */
-static __attribute__((noinline)) HRESULT refuse_read(struct queue *sq, void *context)
+/* The connection allows none, nor atomics, which count as Reads. */
+static __attribute__((noinline)) HRESULT refuse_read(struct queue *sq, void *context, ND2_REQUEST_TYPE type)
 {
     HRESULT status;
 
-    if (begin_post(sq, context, Nd2RequestTypeRead, &status) == POST_OVER)
+    if (begin_post(sq, context, type, &status) == POST_OVER)
         return status;
     wordlock_unlock(&sq->lock);
     return ND_INVALID_DEVICE_REQUEST;
@@ -375,8 +375,9 @@ static __attribute__((noinline)) HRESULT initiate_wr(struct queue *sq, void *con
     total = total_length(sge, n);
     if (total > sq->max_transfer)
         return ND_BUFFER_OVERFLOW;
-    if (type == Nd2RequestTypeRead && no_reads(sq))
-        return refuse_read(sq, context);
+    if (no_reads(sq) && (type == Nd2RequestTypeRead || type == (ND2_REQUEST_TYPE)REQUEST_COMPARE_SWAP ||
+                         type == (ND2_REQUEST_TYPE)REQUEST_FETCH_ADD))
+        return refuse_read(sq, context, type);
     /* Entries without a byte need no valid token when inline, which the device does not know. */
     if ((flags & ND_OP_FLAG_INLINE) && (total > sq->inline_size || !total))
         return send_gathered(sq, context, type, sge, n, flags, wr);

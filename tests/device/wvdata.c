@@ -147,6 +147,28 @@ ALONE(atomics)
     wv_pair_drop(&pair);
 }
 
+/* With an InitiatorDepth of 0: software devices would keep them, and all behind them. */
+ALONE(atomics_none_allowed)
+{
+    struct wvpair pair;
+    struct wvlink *a, *b;
+    WV_SGE sge;
+
+    if (!runner_machine())
+        harness_skip("the device may have an answer of its own");
+    wv_pair(&pair, NULL);
+    a = &pair.link[0], b = &pair.link[1];
+    wv_receive(b, 1, 0, 100);
+    sge = wv_sge(a, 0, 8);
+    ok_status(CALL(a->qp, FetchAdd, 1, &sge, 0, wv_net64(2), wv_remote(a, 64), a->remote.rkey), WV_INVALID_PARAMETER);
+    ok_status(CALL(a->qp, CompareExchange, 2, &sge, 0, wv_net64(2), wv_net64(3), wv_remote(a, 64), a->remote.rkey),
+              WV_INVALID_PARAMETER);
+    ok_status(CALL(a->qp, Send, 3, &sge, 1, 0, 0), WV_SUCCESS);
+    ok_completion(b->cq, WvReceive, WvWcSuccess, 1);
+    ok_completion(a->cq, WvSend, WvWcSuccess, 3);
+    wv_pair_drop(&pair);
+}
+
 /* Behind another Read and alone; a Send goes on behind it. */
 ALONE(fenced_read)
 {

@@ -250,6 +250,40 @@ TEST(Read__none_allowed_on_ib)
     }
 }
 
+/* Atomics count as Reads. */
+TEST(Atomics__none_allowed)
+{
+    static const struct {
+        uint32_t type;
+        enum ibv_wr_opcode opcode;
+    } kinds[] = { { REQUEST_COMPARE_SWAP, IBV_WR_ATOMIC_CMP_AND_SWP },
+                  { REQUEST_FETCH_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD } };
+    ND2_SGE sge = { (void *)(uintptr_t)0x1000, 8, 0 };
+
+    for (int soft = 0; soft < 2; soft++) {
+        adapter = rig_open(RIG_IB);
+        adapter->device->soft = soft != 0;
+        cq = rig_cq(adapter, 16);
+        qp = rig_qp(adapter, cq, cq, 4);
+        rig_connect(qp); /* with a limit of 0 */
+        for (size_t i = 0; i < 2; i++) {
+            struct ibv_send_wr wr = { .opcode = kinds[i].opcode };
+
+            ok_status(qp_initiate(qp, rig_ctx(1), kinds[i].type, &sge, 1, 0, &wr),
+                      soft ? ND_INVALID_DEVICE_REQUEST : ND_SUCCESS);
+        }
+        ok_uint(fake_qp_posted(qp_verbs(qp), FAKE_SEND), ==, soft ? 0 : 2);
+        fake_qp_complete(qp_verbs(qp), FAKE_SEND, 2, IBV_WC_SUCCESS, 0);
+        for (size_t i = 0; i < 2 && !soft; i++) {
+            ND2_RESULT result;
+
+            ok_uint(cq_get_results(cq, &result, 1), ==, 1);
+            ok_status(result.Status, ND_SUCCESS);
+        }
+        unmake();
+    }
+}
+
 /* Rejected: the kernel flushed the receives. They are posted again, in order, with their entries, and nobody saw it. */
 TEST(replace__receives_survive)
 {
