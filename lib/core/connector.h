@@ -65,6 +65,8 @@ struct connector_info {
     uint16_t data_length;      /* of the peer's data; 0 if there is none yet */
     uint8_t data[148];
 };
+/* Neither bound, waiting for a request, nor ever part of a connection. */
+bool connector_unused(struct connector *c);
 void connector_query(struct connector *c, struct connector_info *info);
 NTSTATUS connector_connect(struct connector *c, struct qp *qp, const struct sockaddr *dest, size_t length,
                            uint32_t inbound, uint32_t outbound, const void *data, size_t data_length, OVERLAPPED *ov);

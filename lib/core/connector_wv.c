@@ -45,6 +45,16 @@ NTSTATUS connector_bind_on(struct connector *c, struct adapter *adapter, const s
     return status;
 }
 
+bool connector_unused(struct connector *c)
+{
+    bool unused;
+
+    lock(c);
+    unused = c->wire.state == WIRE_IDLE && !c->wire.bound && !c->listener && !c->released;
+    connector_unlock(c);
+    return unused;
+}
+
 void connector_unbind(struct connector *c)
 {
     lock(c);

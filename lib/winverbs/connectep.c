@@ -202,7 +202,7 @@ static HRESULT bind_locked(struct wv_connect_endpoint *endpoint, const union add
     struct connector_info info;
     HRESULT hr;
 
-    if (endpoint->bound)
+    if (endpoint->bound || !connector_unused(endpoint->connector))
         return WV_NOT_SUPPORTED;
     endpoint->address = *address;
     hr = wide ? bind_wide_locked(endpoint, address) : bind_specific_locked(endpoint, address);
@@ -345,7 +345,6 @@ static HRESULT STDMETHODCALLTYPE wv_connect_endpoint_GetRequest(IWVConnectEndpoi
     struct listener *listener;
     struct wv_wait wait;
     NTSTATUS status;
-    bool unused;
     HRESULT hr;
 
     log_trace("%p: %p", (void *)iface, (void *)fresh);
@@ -356,12 +355,13 @@ static HRESULT STDMETHODCALLTYPE wv_connect_endpoint_GetRequest(IWVConnectEndpoi
     listener = listener_of(endpoint);
     if (!listener)
         return WV_NOT_SUPPORTED;
-    pthread_mutex_lock(&target->lock);
-    unused = !target->bound;
-    pthread_mutex_unlock(&target->lock);
-    hr = unused ? wv_wait_begin(&wait, &overlapped) : (HRESULT)STATUS_CONNECTION_IN_USE;
+    hr = wv_wait_begin(&wait, &overlapped);
     if (SUCCEEDED(hr)) {
-        status = listener_get_connection_request(listener, target->connector, overlapped);
+        /* Until it is parked nobody may bind it. */
+        pthread_mutex_lock(&target->lock);
+        status = target->bound ? ND_CONNECTION_ACTIVE
+                               : listener_get_connection_request(listener, target->connector, overlapped);
+        pthread_mutex_unlock(&target->lock);
         if (status == ND_CONNECTION_ACTIVE)
             status = STATUS_CONNECTION_IN_USE;
         if (status == ND_INVALID_DEVICE_STATE)

@@ -117,6 +117,39 @@ TEST(BindAddress__link_local_without_a_scope)
     rig_release(endpoint);
 }
 
+static void bind_is_refused(IWVConnectEndpoint *endpoint)
+{
+    static const char *const addresses[] = { "10.1.1.1", "0.0.0.0", "127.0.0.1" };
+
+    for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+        SOCKADDR_IN local = rig_v4(addresses[i], 0);
+
+        ok_status(CALL(endpoint, BindAddress, (SOCKADDR *)&local), WV_NOT_SUPPORTED);
+    }
+}
+
+TEST(BindAddress__not_idle)
+{
+    IWVConnectEndpoint *parked = session_endpoint();
+    SOCKADDR_IN any = rig_v4("0.0.0.0", 0);
+    OVERLAPPED ov = rig_overlapped();
+    struct session s;
+
+    session_listen(&s, "10.1.1.1");
+    ok_status(CALL(s.listener, GetRequest, parked, &ov), WV_IO_PENDING);
+    bind_is_refused(parked);
+    ok_status(CALL(s.listener, CancelOverlappedRequests), WV_SUCCESS);
+    ok_status(CALL(parked, BindAddress, (SOCKADDR *)&any), WV_SUCCESS);
+    session_request(&s);
+    bind_is_refused(s.passive);
+    session_accept(&s);
+    session_complete(&s);
+    bind_is_refused(s.passive);
+    bind_is_refused(s.active);
+    session_end(&s);
+    rig_release(parked);
+}
+
 TEST(Modify__route)
 {
     IWVConnectEndpoint *endpoint = session_endpoint();
