@@ -372,24 +372,48 @@ static HRESULT STDMETHODCALLTYPE wv_connect_endpoint_GetRequest(IWVConnectEndpoi
     return hr;
 }
 
-/* Bound to the wildcard address: the route to the destination chooses the device. */
-static HRESULT choose_address_locked(struct wv_connect_endpoint *endpoint, const SOCKADDR *dest)
+/* The local address towards the destination, with the device's entry. 127.x stands for one of the queue pair's device. */
+static HRESULT find_source(const struct wv_qp *qp, const SOCKADDR *dest, union address *local,
+                           struct address_entry *entry)
 {
-    union address local;
-    NTSTATUS status = address_route(dest, &local);
-    HRESULT hr;
+    const struct device *device = qp->pd->adapter->device;
+    NTSTATUS status = address_route(dest, local);
 
     if (status != ND_SUCCESS)
         return status == ND_INVALID_ADDRESS ? WV_INVALID_ADDRESS : WV_HOST_UNREACHABLE;
-    address_set_port(&local.sa, address_port(&endpoint->address.sa));
+    status = address_find_own(local, entry);
+    for (uint8_t i = 0; i < device->attr.phys_port_cnt && status != ND_SUCCESS && address_is_loopback(dest); i++) {
+        status = address_of_adapter(device->guid + i, dest->sa_family, local);
+        if (status == ND_SUCCESS)
+            status = address_find_own(local, entry);
+    }
+    return status_wv(status);
+}
+
+/* Bound to the wildcard address: the route to the destination chooses the device. */
+static HRESULT choose_address_locked(struct wv_connect_endpoint *endpoint, const struct wv_qp *qp, const SOCKADDR *dest)
+{
+    union address wide = endpoint->address, local;
+    struct address_entry entry;
+    struct adapter *adapter;
+    HRESULT hr = find_source(qp, dest, &local, &entry);
+
+    if (SUCCEEDED(hr))
+        hr = wv_provider_adapter(endpoint->provider, &entry, &adapter);
+    if (FAILED(hr))
+        return hr;
+    address_set_port(&local.sa, address_port(&wide.sa));
     listener_release(endpoint->listener);
     listener_unref(endpoint->listener);
     endpoint->listener = NULL;
     endpoint->wide = false;
-    hr = bind_specific_locked(endpoint, &local);
-    endpoint->bound = SUCCEEDED(hr);
-    if (SUCCEEDED(hr))
+    hr = status_wv(connector_bind_on(endpoint->connector, adapter, &local.sa, address_length(&local.sa)));
+    if (SUCCEEDED(hr)) {
         endpoint->address = local;
+        return hr;
+    }
+    /* As it was, if that is possible. */
+    endpoint->bound = endpoint->wide = SUCCEEDED(bind_wide_locked(endpoint, &wide));
     return hr;
 }
 
@@ -408,7 +432,7 @@ static HRESULT connect_locked(struct wv_connect_endpoint *endpoint, struct wv_qp
     if (!endpoint->bound || endpoint->listening)
         return WV_NOT_SUPPORTED;
     if (endpoint->wide)
-        hr = choose_address_locked(endpoint, &dest->sa);
+        hr = choose_address_locked(endpoint, qp, &dest->sa);
     if (FAILED(hr))
         return hr;
     connector_set_retries(endpoint->connector, param->RetryCount, param->RnrRetryCount);

@@ -379,6 +379,47 @@ TEST(Accept__queue_pairs_in_init_on_the_other_port)
     }
 }
 
+/* What cannot be reached by any device leaves the endpoint and its port as they were. */
+TEST(Connect__from_the_wildcard_address_fails)
+{
+    struct session s;
+    SOCKADDR_IN any = rig_v4("0.0.0.0", 790), dest = rig_v4("10.66.0.9", 790);
+    WV_CONNECT_ATTRIBUTES at;
+
+    session_listen(&s, "10.1.1.1");
+    ok(fake_address_add("10.66.0.1", NULL, 0));
+    ok_status(CALL(s.active, BindAddress, (SOCKADDR *)&any), WV_SUCCESS);
+    ok_status(CALL(s.active, Connect, s.qp[0], (SOCKADDR *)&dest, &s.param, &s.connect), WV_INVALID_ADDRESS);
+    dest = s.address;
+    fake_fail(FAKE_rdma_bind_addr, 1, ENOMEM);
+    ok_status(CALL(s.active, Connect, s.qp[0], (SOCKADDR *)&dest, &s.param, &s.connect), WV_INSUFFICIENT_RESOURCES);
+    ok_status(CALL(s.active, Query, &at), WV_SUCCESS);
+    ok_uint(at.LocalAddress.Sin.sin_addr.s_addr, ==, 0);
+    ok_uint(at.LocalAddress.Sin.sin_port, ==, htons(790));
+    ok_status(CALL(s.active, Listen, 1), WV_SUCCESS);
+    session_drop(&s);
+}
+
+/* 127.x means the adapter's own address: of the queue pair's device. */
+TEST(Connect__from_the_wildcard_address_to_loopback)
+{
+    struct session s;
+    SOCKADDR_IN any = rig_v4("0.0.0.0", 0), dest = rig_v4("127.0.0.1", 0);
+    WV_CONNECT_ATTRIBUTES at;
+
+    session_listen(&s, "10.1.1.1");
+    dest.sin_port = s.address.sin_port;
+    ok_status(CALL(s.active, BindAddress, (SOCKADDR *)&any), WV_SUCCESS);
+    ok_status(CALL(s.listener, GetRequest, s.passive, &s.request), WV_IO_PENDING);
+    ok_status(CALL(s.active, Connect, s.qp[0], (SOCKADDR *)&dest, &s.param, &s.connect), WV_IO_PENDING);
+    ok_status(CALL(s.listener, GetOverlappedResult, &s.request, NULL, TRUE), WV_SUCCESS);
+    ok_status(CALL(s.active, Query, &at), WV_SUCCESS);
+    ok_uint(at.LocalAddress.Sin.sin_addr.s_addr, ==, s.address.sin_addr.s_addr);
+    session_accept(&s);
+    session_complete(&s);
+    session_end(&s);
+}
+
 TEST(Connect__nobody_listens)
 {
     IWVConnectEndpoint *endpoint = endpoint_at("10.1.1.1", 0);
