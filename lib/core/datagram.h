@@ -17,6 +17,7 @@
 #define DATAGRAM_DATA_MAX 56
 
 struct datagram;
+struct device;
 
 /* Every function: any thread. The overlapped ones return ND_PENDING or an error, never ND_SUCCESS. Out of turn:
  * ND_NOT_SUPPORTED. */
@@ -51,6 +52,9 @@ NTSTATUS datagram_join(struct datagram *d, const union address *group, OVERLAPPE
 NTSTATUS datagram_leave(struct datagram *d, const union address *group);
 
 NTSTATUS datagram_cancel(struct datagram *d);
+
+/* The device is gone, as with connector_device_removed. */
+void datagram_device_removed(struct device *device);
 
 /* What is known; `known` false: nothing about a peer. */
 struct datagram_info {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "log.h"
 #include "ndstatus.h"
 #include "status.h"
@@ -277,6 +278,45 @@ void datagram_drop_locked(struct datagram *d, NTSTATUS status)
     d->state = DATAGRAM_OVER;
 }
 
+static void removed_locked(struct datagram *d)
+{
+    d->removed = true;
+    datagram_drop_locked(d, ND_DEVICE_REMOVED);
+}
+
+static bool uses_device(const struct cmid *cmid, const struct device *device)
+{
+    const struct ibv_context *verbs = cmid ? cmid->id->verbs : NULL;
+
+    return verbs && strcmp(ibv_get_device_name(verbs->device), device->name) == 0;
+}
+
+static void device_removed(void *object, void *arg)
+{
+    struct datagram *d = object;
+
+    pthread_mutex_lock(&d->lock);
+    list_for_each_safe (node, &d->inquiries) {
+        struct datagram_inquiry *inquiry = list_entry(node, struct datagram_inquiry, link);
+
+        if (!uses_device(inquiry->cmid, arg))
+            continue;
+        list_del(&inquiry->link);
+        d->queued_count--;
+        datagram_turn_away(inquiry->cmid);
+        free(inquiry);
+    }
+    if (uses_device(d->cmid, arg))
+        removed_locked(d);
+    pthread_mutex_unlock(&d->lock);
+    datagram_unref(d);
+}
+
+void datagram_device_removed(struct device *device)
+{
+    cm_entry_each(CM_DATAGRAM, device_removed, device);
+}
+
 static void event_locked(struct datagram *d, const struct cm_event *event)
 {
     switch (event->type) {
@@ -311,8 +351,7 @@ static void event_locked(struct datagram *d, const struct cm_event *event)
         group_event_locked(d, event);
         break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
-        d->removed = true;
-        datagram_drop_locked(d, ND_DEVICE_REMOVED);
+        removed_locked(d);
         break;
     default:
         break;

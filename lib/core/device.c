@@ -13,6 +13,7 @@
 #include "address.h"
 #include "connector.h"
 #include "cq.h"
+#include "datagram.h"
 #include "log.h"
 #include "port_watch.h"
 #include "qp.h"
@@ -265,6 +266,7 @@ void device_set_removed(struct device *device)
     address_list_invalidate();
     connector_device_removed(device);
     listener_device_removed(device);
+    datagram_device_removed(device);
     tell_all(device, &device->qps, TOLD_QP);
     tell_all(device, &device->srqs, TOLD_SRQ);
     tell_all(device, &device->cqs, TOLD_CQ);

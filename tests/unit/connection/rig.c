@@ -10,6 +10,7 @@
 #include "object.h"
 
 #include "core/cq.h"
+#include "core/datagram.h"
 #include "core/engine.h"
 #include "core/srq.h"
 #include "core/status.h"
@@ -381,6 +382,11 @@ bool qp_tried(struct qp *qp)
 int qp_modify(struct qp *qp, struct ibv_qp_attr *attr, int mask)
 {
     return qp->verbs ? ibv_modify_qp(qp->verbs, attr, mask) : EINVAL;
+}
+
+void datagram_device_removed(struct device *device)
+{
+    (void)device;
 }
 
 uint8_t qp_port(struct qp *qp)

@@ -9,6 +9,7 @@
 
 #include "core/address.h"
 #include "core/connector.h"
+#include "core/datagram.h"
 #include "core/status.h"
 #include "sleep.h"
 
@@ -255,6 +256,11 @@ void rig_advance(uint32_t ms)
 unsigned rig_connectors_told;
 
 void connector_device_removed(struct device *device)
+{
+    (void)device;
+}
+
+void datagram_device_removed(struct device *device)
 {
     (void)device;
 }

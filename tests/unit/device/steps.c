@@ -7,6 +7,7 @@
 #include "ndstatus.h"
 
 #include "core/connector.h"
+#include "core/datagram.h"
 #include "core/cq.h"
 #include "core/engine.h"
 #include "core/mw.h"
@@ -176,6 +177,11 @@ void connector_device_removed(struct device *device)
 {
     (void)device;
     steps_connectors_told++;
+}
+
+void datagram_device_removed(struct device *device)
+{
+    (void)device;
 }
 
 void listener_device_removed(struct device *device)

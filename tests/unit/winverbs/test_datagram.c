@@ -390,3 +390,42 @@ TEST(datagram_endpoint__device_removed)
     ok_status(CALL(d, Lookup, (SOCKADDR *)&dest, NULL, 0, &ov), WV_DEVICE_REMOVED);
     rig_release(d);
 }
+
+/* A request that is not accepted gets no events of its own, and the device may go without a word from rdma_cm. */
+TEST(datagram_endpoint__device_fails)
+{
+    IWVDatagramEndpoint *listener = bound("10.1.1.1"), *wide = bound("0.0.0.0"), *other = bound("10.1.2.1");
+    IWVDatagramEndpoint *fresh[5] = { endpoint(), endpoint(), endpoint(), endpoint(), endpoint() };
+    IWVDatagramEndpoint *const listeners[] = { listener, wide, other };
+    struct fake_cm request = { .event = RDMA_CM_EVENT_CONNECT_REQUEST };
+    SOCKADDR_IN group = rig_v4("224.2.3.4", 0);
+    IWVDatagramEndpoint *joining = bound("10.1.1.1");
+    WV_DATAGRAM_PARAM answer = { 0 };
+    OVERLAPPED ov[5], join = rig_overlapped(), accept = rig_overlapped();
+
+    ok_status(CALL(joining, JoinMulticast, (SOCKADDR *)&group, &join), WV_IO_PENDING);
+    for (int i = 0; i < 3; i++)
+        ok_status(CALL(listeners[i], Listen, 2), WV_SUCCESS);
+    for (int i = 0; i < 5; i++) {
+        ov[i] = rig_overlapped();
+        ok_status(CALL(i < 3 ? listener : listeners[i - 2], GetRequest, fresh[i], &ov[i]), WV_IO_PENDING);
+        if (i < 2) {
+            fake_cm_request((struct rdma_cm_id *)(uintptr_t)fake_log_find(FAKE_rdma_listen, 0)->object, &request, NULL);
+            ok_status(CALL(listener, GetOverlappedResult, &ov[i], NULL, TRUE), WV_SUCCESS);
+        }
+    }
+    fake_async_port("fake_ib", 1, IBV_EVENT_DEVICE_FATAL);
+    ok_status(CALL(listener, GetOverlappedResult, &ov[2], NULL, TRUE), WV_DEVICE_REMOVED);
+    ok_status(CALL(joining, GetOverlappedResult, &join, NULL, TRUE), WV_DEVICE_REMOVED);
+    ok_eventually(CALL(fresh[0], Accept, &answer, &accept) == WV_DEVICE_REMOVED);
+    ok_eventually(CALL(fresh[1], Reject, NULL, 0) == WV_DEVICE_REMOVED);
+    ok_status(CALL(listener, GetRequest, fresh[2], &accept), WV_DEVICE_REMOVED);
+    /* Those of the other device, and of all addresses, go on. */
+    ok_io_pending(&ov[3]);
+    ok_io_pending(&ov[4]);
+    for (int i = 0; i < 3; i++)
+        rig_release(listeners[i]);
+    for (int i = 0; i < 5; i++)
+        rig_release(fresh[i]);
+    rig_release(joining);
+}
