@@ -229,24 +229,36 @@ NTSTATUS datagram_bind(struct datagram *d, const union address *address)
     return status;
 }
 
+static NTSTATUS listen_locked(struct datagram *d, uint64_t limit)
+{
+    NTSTATUS status = d->state == DATAGRAM_IDLE && d->bound ? ensure_id_locked(d) : out_of_turn(d);
+
+    if (status != ND_SUCCESS)
+        return status;
+    if (rdma_listen(d->cmid->id, 0) != 0) {
+        log_info("rdma_listen: %s", strerror(errno));
+        return status_from_bind_errno(errno, true, address_port(&d->local.sa));
+    }
+    d->queue_limit = limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
+    d->state = DATAGRAM_LISTENING;
+    return ND_SUCCESS;
+}
+
 NTSTATUS datagram_listen(struct datagram *d, uint32_t backlog)
 {
-    uint64_t limit = (uint64_t)backlog + tunables()->listen_queue_max;
-    NTSTATUS status = ND_SUCCESS;
+    uint64_t limit = (uint64_t)backlog + tunables()->listen_queue_max, mark = cmid_mark();
+    NTSTATUS status;
 
     if (engine_dead())
         return ND_DEVICE_REMOVED;
-    pthread_mutex_lock(&d->lock);
-    if (d->state != DATAGRAM_IDLE || !d->bound || !d->cmid) {
-        status = out_of_turn(d);
-    } else if (rdma_listen(d->cmid->id, 0) != 0) {
-        log_info("rdma_listen: %s", strerror(errno));
-        status = status_from_bind_errno(errno, true, address_port(&d->local.sa));
-    } else {
-        d->queue_limit = limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
-        d->state = DATAGRAM_LISTENING;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        pthread_mutex_lock(&d->lock);
+        status = listen_locked(d, limit);
+        pthread_mutex_unlock(&d->lock);
+        /* The id of a lookup that failed may still have the port, and who listens shares it with nobody. */
+        if (status != ND_SHARING_VIOLATION || attempt || !cmid_settle(mark))
+            break;
     }
-    pthread_mutex_unlock(&d->lock);
     return status;
 }
 
@@ -445,11 +457,12 @@ NTSTATUS datagram_join(struct datagram *d, const union address *address, OVERLAP
         return ND_NO_MEMORY;
     pthread_mutex_lock(&d->lock);
     /* Without a device there is nothing to join on. */
-    if (d->state != DATAGRAM_IDLE || !d->bound || !d->cmid || !d->cmid->id->verbs)
+    status = d->state == DATAGRAM_IDLE && d->bound ? ensure_id_locked(d) : out_of_turn(d);
+    if (status == ND_SUCCESS && !d->cmid->id->verbs)
         status = out_of_turn(d);
-    else if (find_group_locked(d, address))
+    if (status == ND_SUCCESS && find_group_locked(d, address))
         status = ND_ADDRESS_ALREADY_EXISTS;
-    else
+    if (status == ND_SUCCESS)
         status = request_alloc(d->file, ov, cancel_request, d, &request);
     if (status == ND_SUCCESS) {
         status = join_locked(d, address, group);

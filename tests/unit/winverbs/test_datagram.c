@@ -377,6 +377,26 @@ TEST(JoinMulticast__ends_with_a_failed_lookup)
     rig_release(d);
 }
 
+/* The endpoint is bound as before. */
+TEST(Lookup__fails_and_something_else_follows)
+{
+    SOCKADDR_IN group = rig_v4("224.2.3.4", 0), dest = rig_v4("10.1.1.200", 4711);
+    OVERLAPPED ov = rig_overlapped(), join = rig_overlapped();
+
+    fake_resolve_error("10.1.1.200", false, -EHOSTUNREACH);
+    for (int listens = 0; listens < 2; listens++) {
+        IWVDatagramEndpoint *d = bound("10.1.1.1");
+
+        ok_status(rig_finish(CALL(d, Lookup, (SOCKADDR *)&dest, NULL, 0, &ov), &ov), WV_HOST_UNREACHABLE);
+        if (listens)
+            ok_status(CALL(d, Listen, 1), WV_SUCCESS);
+        else
+            ok_status(CALL(d, JoinMulticast, (SOCKADDR *)&group, &join), WV_IO_PENDING);
+        rig_release(d);
+    }
+    ok_status(CALL(device, GetOverlappedResult, &join, NULL, FALSE), WV_CANCELLED);
+}
+
 TEST(datagram_endpoint__device_removed)
 {
     IWVDatagramEndpoint *d = bound("10.1.1.1");
