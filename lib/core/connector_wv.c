@@ -70,8 +70,11 @@ void connector_unbind(struct connector *c)
 void connector_set_retries(struct connector *c, uint8_t retry, uint8_t rnr_retry)
 {
     lock(c);
-    c->wire.retry = retry < 7 ? retry : 7; /* three bits in the messages */
-    c->wire.rnr_retry = rnr_retry < 7 ? rnr_retry : 7;
+    /* Those of an attempt that is under way stay. */
+    if (c->wire.state == WIRE_IDLE || c->wire.state == WIRE_REQUEST_IN) {
+        c->wire.retry = retry < 7 ? retry : 7; /* three bits in the messages */
+        c->wire.rnr_retry = rnr_retry < 7 ? rnr_retry : 7;
+    }
     connector_unlock(c);
 }
 

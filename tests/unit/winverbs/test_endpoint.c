@@ -420,6 +420,25 @@ TEST(Connect__from_the_wildcard_address_to_loopback)
     session_end(&s);
 }
 
+/* A call that is refused changes nothing of the attempt that is under way. */
+TEST(Connect__out_of_turn)
+{
+    WV_CONNECT_PARAM other = { .RetryCount = 1, .RnrRetryCount = 1 };
+    OVERLAPPED ov = rig_overlapped();
+    WV_QP_ATTRIBUTES attributes;
+    struct session s;
+
+    session_listen(&s, "10.1.1.1");
+    s.param.RetryCount = 5;
+    session_request(&s);
+    ok_status(CALL(s.active, Connect, s.qp[0], (SOCKADDR *)&s.address, &other, &ov), WV_NOT_SUPPORTED);
+    session_accept(&s);
+    session_complete(&s);
+    ok_status(CALL(s.qp[0], Query, &attributes), WV_SUCCESS);
+    ok_uint(attributes.SequenceErrorRetryCount, ==, 5);
+    session_end(&s);
+}
+
 TEST(Connect__nobody_listens)
 {
     IWVConnectEndpoint *endpoint = endpoint_at("10.1.1.1", 0);
