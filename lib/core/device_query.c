@@ -155,6 +155,27 @@ NTSTATUS device_find_gid(struct device *device, uint8_t port, const union ibv_gi
     return ND_INVALID_ADDRESS;
 }
 
+NTSTATUS device_find_source_gid(struct device *device, uint8_t port, const union ibv_gid *gid, uint32_t *index)
+{
+    struct ibv_port_attr attr;
+    struct ibv_gid_entry entry;
+    NTSTATUS status = device_find_gid(device, port, gid, index);
+
+    if (status != ND_SUCCESS)
+        return status;
+    status = device_query_port(device, port, &attr);
+    if (status != ND_SUCCESS || attr.link_layer != IBV_LINK_LAYER_ETHERNET)
+        return status;
+    for (uint32_t i = *index; i < (uint32_t)attr.gid_tbl_len; i++) {
+        if (ibv_query_gid_ex(device->verbs, port, i, &entry, 0) != 0 || entry.gid_type != IBV_GID_TYPE_ROCE_V2 ||
+            memcmp(&entry.gid, gid, sizeof(entry.gid)) != 0)
+            continue;
+        *index = i;
+        break;
+    }
+    return ND_SUCCESS;
+}
+
 NTSTATUS device_find_pkey(struct device *device, uint8_t port, uint16_t pkey, uint32_t *index)
 {
     struct ibv_port_attr attr;

@@ -24,6 +24,8 @@ NTSTATUS device_query_pkey(struct device *device, uint8_t port, uint32_t index, 
 
 /* The first entry that equals. ND_INVALID_PARAMETER_1 (port), ND_INVALID_ADDRESS (none does), ND_DEVICE_REMOVED. */
 NTSTATUS device_find_gid(struct device *device, uint8_t port, const union ibv_gid *gid, uint32_t *index);
+/* The one to send from: of those that equal, RoCE v2's, which is routed; RoCE v1's has the same GID and a lower index. As above. */
+NTSTATUS device_find_source_gid(struct device *device, uint8_t port, const union ibv_gid *gid, uint32_t *index);
 NTSTATUS device_find_pkey(struct device *device, uint8_t port, uint16_t pkey, uint32_t *index);
 
 /* The partition key (network order) with which rdma_cm uses a local address: 0xffff where there are none. ND_SUCCESS,

@@ -259,7 +259,7 @@ HRESULT wv_av_to_ibv(struct device *device, const WV_ADDRESS_VECTOR *vector, str
     if (!route->Valid)
         return WV_SUCCESS;
     memcpy(&gid, &route->SGid, sizeof(gid));
-    status = device_find_gid(device, vector->PortNumber, &gid, &index);
+    status = device_find_source_gid(device, vector->PortNumber, &gid, &index);
     if (status != ND_SUCCESS)
         return status == ND_INVALID_ADDRESS ? WV_INVALID_PARAMETER_2 : status_wv(status);
     attr->is_global = 1;

@@ -459,6 +459,11 @@ static bool gid_entry(struct fake_device *device, uint32_t port, uint32_t index,
     entry->port_num = port;
     entry->gid_type = fake_device_is_iwarp(device) ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2;
     entry->ndev_ifindex = port;
+    if (device->quirks & FAKE_QUIRK_ROCE_V1) {
+        if (index % 2 == 0)
+            entry->gid_type = IBV_GID_TYPE_ROCE_V1;
+        index /= 2;
+    }
     if (index == 0) {
         entry->gid.global.subnet_prefix = htobe64(0xfe80000000000000u);
         entry->gid.global.interface_id = htobe64(device->guid);

@@ -141,6 +141,7 @@ enum fake_quirk {
     FAKE_QUIRK_ROUND_UP = 1 << 7,          /* queues and CQs get a power of two less one, as rxe makes them */
     FAKE_QUIRK_SOLICITED_BY_FLAG = 1 << 8, /* rxe: nor does a receive that fails by a message without the flag */
     FAKE_QUIRK_RESET_CLEANS = 1 << 9,      /* HCA: RESET takes the QP's completions out of its CQs */
+    FAKE_QUIRK_ROCE_V1 = 1 << 10,          /* HCA: each GID is there twice, for RoCE v1 and then for v2 */
     FAKE_QUIRK_RXE =
         FAKE_QUIRK_LATE_RECV_STUCK | FAKE_QUIRK_SOLICITED_NO_SEND | FAKE_QUIRK_ROUND_UP | FAKE_QUIRK_SOLICITED_BY_FLAG,
     FAKE_QUIRK_SIW =

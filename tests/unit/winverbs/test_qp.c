@@ -437,6 +437,27 @@ TEST(release__with_modify_pending)
     fake_auto_flush(true);
 }
 
+/* ---- address vectors ---- */
+
+/* RoCE hardware has each GID twice, for the version first that nobody routes. */
+TEST(Modify__address_vector_of_roce_v2)
+{
+    WV_QP_ATTRIBUTES attributes = { .QpState = WvQpStateRtr, .PathMtu = 1024 };
+    IWVConnectQueuePair *qp = rig_qp();
+    UINT32 index = 99;
+
+    fake_device_quirks("fake_ib", FAKE_QUIRK_ROCE_V1);
+    rig_to(qp, WvQpStateInit);
+    attributes.AddressVector.PortNumber = 1;
+    attributes.AddressVector.Route.Valid = 1;
+    ok_status(CALL(device, QueryGid, 1, 2, &attributes.AddressVector.Route.SGid), WV_SUCCESS);
+    ok_status(CALL(device, FindGid, 1, &attributes.AddressVector.Route.SGid, &index), WV_SUCCESS);
+    ok_uint(index, ==, 2);
+    ok_status(CALL(qp, Modify, &attributes, 0, NULL), WV_SUCCESS);
+    ok_uint(fake_qp_attr(rig_newest_qp(), IBV_QPS_RTR, NULL)->ah_attr.grh.sgid_index, ==, 3);
+    rig_release(qp);
+}
+
 /* ---- posting ---- */
 
 TEST(post__states)
