@@ -429,7 +429,8 @@ static HRESULT connect_locked(struct wv_connect_endpoint *endpoint, struct wv_qp
 {
     HRESULT hr = WV_SUCCESS;
 
-    if (!endpoint->bound || endpoint->listening)
+    /* rdma_cm connects reliably. */
+    if (!endpoint->bound || endpoint->listening || qp->attributes.QpType == WvQpTypeUc)
         return WV_NOT_SUPPORTED;
     if (endpoint->wide)
         hr = choose_address_locked(endpoint, qp, &dest->sa);
@@ -491,6 +492,8 @@ static HRESULT accept_locked(struct wv_connect_endpoint *endpoint, struct wv_qp 
         return WV_NOT_SUPPORTED;
     if (!qp)
         return WV_INVALID_PARAMETER;
+    if (qp->attributes.QpType == WvQpTypeUc)
+        return WV_NOT_SUPPORTED;
     connector_set_retries(endpoint->connector, 0, param->RnrRetryCount);
     hr = status_wv(connector_accept(endpoint->connector, qp->qp,
                                     param->ResponderResources < 255 ? (uint32_t)param->ResponderResources : 255,

@@ -218,6 +218,35 @@ TEST(Connect__arguments)
     rig_release(qp);
 }
 
+/* rdma_cm connects reliably; the queue pair would get stuck half way. */
+TEST(Connect__unreliable_queue_pair)
+{
+    WV_QP_CREATE shape = rig_shape(WvQpTypeUc);
+    WV_CONNECT_PARAM param = { 0 };
+    OVERLAPPED ov = rig_overlapped();
+    IWVConnectQueuePair *qp;
+    struct session s;
+
+    session_listen(&s, "10.1.1.1");
+    shape.pSendCq = shape.pReceiveCq = s.cq;
+    ok_status(CALL(s.pd, CreateConnectQueuePair, &shape, &qp), WV_SUCCESS);
+    s.from = NULL;
+    session_request(&s);
+    ok_status(CALL(s.passive, Accept, qp, &param, &ov), WV_NOT_SUPPORTED);
+    ok_uint((ULONG)ov.Internal, ==, 0xa5a5a5a5);
+    session_accept(&s);
+    session_complete(&s);
+    session_end(&s);
+    {
+        IWVConnectEndpoint *endpoint = endpoint_at("10.1.1.1", 0);
+        SOCKADDR_IN dest = rig_v4("10.1.1.200", 5999);
+
+        ok_status(CALL(endpoint, Connect, qp, (SOCKADDR *)&dest, &param, &ov), WV_NOT_SUPPORTED);
+        rig_release(endpoint);
+    }
+    rig_release(qp);
+}
+
 TEST(session__limits_data_and_addresses)
 {
     struct session s;
