@@ -224,6 +224,7 @@ static HRESULT STDMETHODCALLTYPE wv_connect_endpoint_Modify(IWVConnectEndpoint *
                                                             SIZE_T length)
 {
     struct wv_connect_endpoint *endpoint = impl_from_IWVConnectEndpoint(iface);
+    struct connector_info info;
     HRESULT hr;
 
     log_trace("%p: %u", (void *)iface, (unsigned)option);
@@ -236,7 +237,8 @@ static HRESULT STDMETHODCALLTYPE wv_connect_endpoint_Modify(IWVConnectEndpoint *
     if (wv_dead())
         return WV_DEVICE_REMOVED;
     pthread_mutex_lock(&endpoint->lock);
-    hr = endpoint->bound && !endpoint->listening ? WV_SUCCESS : WV_NOT_SUPPORTED;
+    connector_query(endpoint->connector, &info);
+    hr = endpoint->bound && !endpoint->listening && !info.active ? WV_SUCCESS : WV_NOT_SUPPORTED;
     pthread_mutex_unlock(&endpoint->lock);
     return hr;
 }

@@ -165,6 +165,19 @@ TEST(Modify__route)
     rig_release(endpoint);
 }
 
+/* What a Connect has used cannot be changed. */
+TEST(Modify__route_after_connect)
+{
+    UINT8 route[64] = { 0 };
+    struct session s;
+
+    session_listen(&s, "10.1.1.1");
+    session_request(&s);
+    ok_status(CALL(s.active, Modify, WV_EP_OPTION_ROUTE, route, 64), WV_NOT_SUPPORTED);
+    ok_status(CALL(s.passive, Modify, WV_EP_OPTION_ROUTE, route, 64), WV_NOT_SUPPORTED);
+    session_drop(&s);
+}
+
 /* Every method of an endpoint that has never met a device. */
 TEST(endpoint__without_anything)
 {
