@@ -323,8 +323,11 @@ static void take_scopes(struct connection *conn)
 
 static void take_words(struct connection *conn, const struct cm_event *cm)
 {
-    conn->told_in = cm->responder_resources;
-    conn->told_out = cm->initiator_depth;
+    /* As with take_limits. */
+    bool swapped = connection_is_iw(conn) && cm->type == RDMA_CM_EVENT_ESTABLISHED;
+
+    conn->told_in = swapped ? cm->initiator_depth : cm->responder_resources;
+    conn->told_out = swapped ? cm->responder_resources : cm->initiator_depth;
     conn->told_retry = cm->retry_count;
     conn->told_rnr = cm->rnr_retry_count;
 }

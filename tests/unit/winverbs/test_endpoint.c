@@ -357,6 +357,26 @@ TEST(session__iwarp)
     session_end(&s);
 }
 
+/* The event of a reply has the two the other way round. */
+TEST(session__iwarp_limits)
+{
+    WV_CONNECT_ATTRIBUTES at;
+    struct session s;
+
+    session_listen(&s, "10.1.2.1");
+    s.param.ResponderResources = 3;
+    s.param.InitiatorDepth = 2;
+    session_request(&s);
+    s.answer.ResponderResources = 2;
+    s.answer.InitiatorDepth = 1;
+    session_accept(&s);
+    ok_status(CALL(s.active, Query, &at), WV_SUCCESS);
+    ok_uint(at.Param.ResponderResources, ==, 2);
+    ok_uint(at.Param.InitiatorDepth, ==, 3); /* of our own the kernel takes nothing back */
+    session_complete(&s);
+    session_end(&s);
+}
+
 TEST(Listen__wildcard_serves_every_device)
 {
     static const char *const addresses[] = { "10.1.1.1", "10.1.2.1" };
