@@ -89,16 +89,6 @@ static void cancel_request(struct request *request)
     datagram_unref(d);
 }
 
-static void withdraw_locked(struct datagram *target, NTSTATUS status)
-{
-    pthread_mutex_lock(&target->lock);
-    if (target->state == DATAGRAM_QUEUED)
-        target->state = DATAGRAM_IDLE;
-    target->listener = NULL;
-    pthread_mutex_unlock(&target->lock);
-    datagram_finish_waiting_locked(target, status);
-}
-
 static void cancel_waiting(struct request *request)
 {
     struct datagram *d = cm_entry_find(CM_DATAGRAM, request->owner);
@@ -110,7 +100,7 @@ static void cancel_waiting(struct request *request)
         struct datagram *target = list_entry(node, struct datagram, wait_link);
 
         if (target->queued == request) {
-            withdraw_locked(target, ND_CANCELED);
+            datagram_withdraw_locked(target, ND_CANCELED);
             break;
         }
     }
@@ -126,7 +116,7 @@ NTSTATUS datagram_cancel(struct datagram *d)
     while (!list_empty(&d->pending))
         cancel_one_locked(d, list_entry(d->pending.next, struct request, link));
     while (!list_empty(&d->waiting))
-        withdraw_locked(list_entry(d->waiting.next, struct datagram, wait_link), ND_CANCELED);
+        datagram_withdraw_locked(list_entry(d->waiting.next, struct datagram, wait_link), ND_CANCELED);
     pthread_mutex_unlock(&d->lock);
     return ND_SUCCESS;
 }
@@ -147,7 +137,7 @@ void datagram_release(struct datagram *d)
         return;
     pthread_mutex_lock(&listener->lock);
     if (list_linked(&d->wait_link))
-        datagram_finish_waiting_locked(d, ND_CANCELED);
+        datagram_withdraw_locked(d, ND_CANCELED);
     pthread_mutex_unlock(&listener->lock);
     datagram_unref(listener);
 }

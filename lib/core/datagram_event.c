@@ -173,12 +173,25 @@ static void child_event(struct cmid *cmid, const struct cm_event *event)
     (void)event;
 }
 
-void datagram_finish_waiting_locked(struct datagram *target, NTSTATUS status)
+/* Unlinked first: as soon as the target is as new, another thread may have it wait elsewhere. */
+static struct request *unlink_locked(struct datagram *target)
 {
     struct request *request = target->queued;
 
     list_del(&target->wait_link);
     target->queued = NULL;
+    return request;
+}
+
+void datagram_withdraw_locked(struct datagram *target, NTSTATUS status)
+{
+    struct request *request = unlink_locked(target);
+
+    pthread_mutex_lock(&target->lock);
+    if (target->state == DATAGRAM_QUEUED)
+        target->state = DATAGRAM_IDLE;
+    target->listener = NULL;
+    pthread_mutex_unlock(&target->lock);
     request_complete(request, status, 0);
     datagram_unref(target);
 }
@@ -206,9 +219,11 @@ bool datagram_give_locked(struct datagram *d, struct cmid *child, const struct c
 {
     while (!list_empty(&d->waiting)) {
         struct datagram *target = list_entry(d->waiting.next, struct datagram, wait_link);
+        struct request *request = unlink_locked(target);
         bool taken = take_request(target, child, event);
 
-        datagram_finish_waiting_locked(target, taken ? ND_SUCCESS : ND_CANCELED);
+        request_complete(request, taken ? ND_SUCCESS : ND_CANCELED, 0);
+        datagram_unref(target);
         if (taken)
             return true;
     }
@@ -254,16 +269,8 @@ void datagram_drop_locked(struct datagram *d, NTSTATUS status)
         datagram_finish_locked(list_entry(d->pending.next, struct request, link), status);
     list_for_each (group, &d->groups)
         list_entry(group, struct datagram_group, link)->request = NULL;
-    while (!list_empty(&d->waiting)) {
-        struct datagram *target = list_entry(d->waiting.next, struct datagram, wait_link);
-
-        pthread_mutex_lock(&target->lock);
-        if (target->state == DATAGRAM_QUEUED)
-            target->state = DATAGRAM_IDLE;
-        target->listener = NULL;
-        pthread_mutex_unlock(&target->lock);
-        datagram_finish_waiting_locked(target, status);
-    }
+    while (!list_empty(&d->waiting))
+        datagram_withdraw_locked(list_entry(d->waiting.next, struct datagram, wait_link), status);
     while ((node = list_pop(&d->inquiries)) != NULL) {
         struct datagram_inquiry *inquiry = list_entry(node, struct datagram_inquiry, link);
 

@@ -82,7 +82,8 @@ struct datagram {
 void datagram_event(struct cmid *cmid, const struct cm_event *event);
 void datagram_gone(struct cmid *cmid);
 void datagram_finish_locked(struct request *request, NTSTATUS status);
-void datagram_finish_waiting_locked(struct datagram *target, NTSTATUS status);
+/* Listening one's lock held: the target waits no longer, and is as it was. */
+void datagram_withdraw_locked(struct datagram *target, NTSTATUS status);
 bool datagram_give_locked(struct datagram *d, struct cmid *child, const struct cm_event *event);
 void datagram_turn_away(struct cmid *child);
 /* Two ids may have one port if both were asked: that of a bound endpoint on its way out, and its successor. */

@@ -162,24 +162,29 @@ static void drop_ids_locked(struct listener *l)
 
 /* ---- Pending GetConnectionRequests ---- */
 
-static void finish_locked(struct connector *c, NTSTATUS status)
+/* Unlinked first: as soon as the connector is as new, another thread may have it wait elsewhere. */
+static struct request *unlink_locked(struct connector *c)
 {
     struct request *request = c->queued;
 
     list_del(&c->waiting);
     c->queued = NULL;
+    return request;
+}
+
+static void withdraw_locked(struct connector *c, NTSTATUS status)
+{
+    struct request *request = unlink_locked(c);
+
+    connector_unqueue(c);
     request_complete(request, status, 0);
     connector_unref(c);
 }
 
 static void cancel_waiting_locked(struct listener *l, NTSTATUS status)
 {
-    list_for_each_safe (node, &l->waiting) {
-        struct connector *c = list_entry(node, struct connector, waiting);
-
-        connector_unqueue(c);
-        finish_locked(c, status);
-    }
+    list_for_each_safe (node, &l->waiting)
+        withdraw_locked(list_entry(node, struct connector, waiting), status);
 }
 
 /* CancelIoEx. */
@@ -194,8 +199,7 @@ static void cancel_request(struct request *request)
         struct connector *c = list_entry(node, struct connector, waiting);
 
         if (c->queued == request) {
-            connector_unqueue(c);
-            finish_locked(c, ND_CANCELED);
+            withdraw_locked(c, ND_CANCELED);
             break;
         }
     }
@@ -207,8 +211,7 @@ void listener_withdraw(struct listener *l, struct connector *c, NTSTATUS status)
 {
     pthread_mutex_lock(&l->lock);
     if (list_linked(&c->waiting)) {
-        connector_unqueue(c);
-        finish_locked(c, status);
+        withdraw_locked(c, status);
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -244,9 +247,11 @@ static bool give_locked(struct listener *l, struct cmid *child, const struct cm_
 {
     while (!list_empty(&l->waiting)) {
         struct connector *c = list_entry(l->waiting.next, struct connector, waiting);
+        struct request *request = unlink_locked(c);
         bool taken = connector_give(c, adapter_of_cmid(l, child), child, event);
 
-        finish_locked(c, taken ? ND_SUCCESS : ND_CANCELED);
+        request_complete(request, taken ? ND_SUCCESS : ND_CANCELED, 0);
+        connector_unref(c);
         if (taken)
             return true;
     }

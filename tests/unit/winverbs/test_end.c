@@ -364,3 +364,50 @@ TEST(DisconnectAndFlush__while_others_use_the_queue_pair)
     ok_uint(CALL(active, Release), ==, 1);
     session_drop(&s);
 }
+
+/* ---- parked here and there ---- */
+
+static bool over;
+
+static DWORD WINAPI cancel_on(void *listener)
+{
+    while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE))
+        ok_status(CALL((IWVConnectEndpoint *)listener, CancelOverlappedRequests), WV_SUCCESS);
+    return 0;
+}
+
+/* As soon as one listener has let go of an endpoint another one may have it. */
+TEST(GetRequest__parked_again_while_it_is_cancelled)
+{
+    IWVConnectEndpoint *listener[2], *fresh = session_endpoint();
+    OVERLAPPED ov[2] = { rig_overlapped(), rig_overlapped() };
+    SOCKADDR_IN local = rig_v4("10.1.1.1", 0);
+    HANDLE threads[2];
+
+    __atomic_store_n(&over, false, __ATOMIC_RELEASE);
+    for (int i = 0; i < 2; i++) {
+        listener[i] = session_endpoint();
+        ok_status(CALL(listener[i], BindAddress, (SOCKADDR *)&local), WV_SUCCESS);
+        ok_status(CALL(listener[i], Listen, 1), WV_SUCCESS);
+        threads[i] = CreateThread(NULL, 0, cancel_on, listener[i], 0, NULL);
+    }
+    for (int i = 0; i < 300; i++) {
+        HRESULT hr;
+
+        do
+            hr = CALL(listener[i & 1], GetRequest, fresh, &ov[i & 1]);
+        while (hr == STATUS_CONNECTION_IN_USE);
+        ok_status(hr, WV_IO_PENDING);
+        if (i)
+            ok_status(CALL(device, GetOverlappedResult, &ov[!(i & 1)], NULL, TRUE), WV_CANCELLED);
+    }
+    ok_status(CALL(device, GetOverlappedResult, &ov[1], NULL, TRUE), WV_CANCELLED);
+    __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+    for (int i = 0; i < 2; i++) {
+        ok_int(WaitForSingleObject(threads[i], INFINITE), ==, WAIT_OBJECT_0);
+        ok(CloseHandle(threads[i]));
+        rig_release(listener[i]);
+    }
+    rig_release(fresh);
+    session_end(&s);
+}
