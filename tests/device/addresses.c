@@ -204,9 +204,9 @@ ALONE(source_rule)
     endpoint_set_port(&far, 700);
     hr = CALL(link.connector, Connect, (IUnknown *)link.qp, &far.any, endpoint_size(&far), 0, 0, NULL, 0, &link.ov);
     ok_status(hr, ND_NETWORK_UNREACHABLE);
-    RUN("ip route add 10.77.0.0/16 dev %s table 101 && ip rule add from %s lookup 101", netdev, own);
+    RUN("ip route add 10.77.0.0/16 dev %s table 177 && ip rule add from %s lookup 177", netdev, own);
     hr = CALL(link.connector, Connect, (IUnknown *)link.qp, &far.any, endpoint_size(&far), 0, 0, NULL, 0, &link.ov);
-    RUN("ip rule del from %s lookup 101 && ip route flush table 101", own);
+    RUN("ip rule del from %s lookup 177 && ip route flush table 177", own);
     ok_status(hr, ND_PENDING);
     ok_status(CALL(link.connector, CancelOverlappedRequests), ND_SUCCESS);
     hr = CALL(link.connector, GetOverlappedResult, &link.ov, TRUE);
