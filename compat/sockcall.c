@@ -156,8 +156,7 @@ int our_accept(int fd, __SOCKADDR_ARG address, socklen_t *length)
 {
     bool listened = option_of(fd, SO_ACCEPTCONN);
     /* The new socket is in the mode of its listener. */
-    int mode = fcntl(fd, F_GETFL), flags = mode >= 0 && mode & O_NONBLOCK ? SOCK_NONBLOCK : 0;
-    int result = (int)waited(accept4(fd, address, length, flags), fd, 0);
+    int result = (int)waited(accept4(fd, address, length, blocks(fd) ? 0 : SOCK_NONBLOCK), fd, 0);
 
     /* closesocket has ended the listening meanwhile. */
     return result < 0 && listened && errno == EINVAL ? fail_as(EINVAL, WSAEINTR) : result;

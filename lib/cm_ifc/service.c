@@ -122,12 +122,6 @@ static bool give_locked(struct service *service, struct cmid *child, const struc
     return false;
 }
 
-static bool is_on(const struct cmid *cmid, const struct device *device)
-{
-    /* librdmacm's context, not the device's */
-    return cmid->id->verbs && strcmp(ibv_get_device_name(cmid->id->verbs->device), device->name) == 0;
-}
-
 /* Requests on a device that is going are of no use, and the kernel waits for their ids. `device` NULL: all. */
 static void drop_requests_locked(struct service *service, const struct device *device)
 {
@@ -138,7 +132,7 @@ static void drop_requests_locked(struct service *service, const struct device *d
         list_for_each_safe (link, &id->requests) {
             struct cm_request *request = list_entry(link, struct cm_request, link);
 
-            if (device && !is_on(request->cmid, device))
+            if (device && !cmid_is_on(request->cmid, device))
                 continue;
             list_del(&request->link);
             id->requests_queued--;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device.h"
 #include "log.h"
 #include "object.h"
 #include "sleep.h"
@@ -309,6 +310,13 @@ void cmid_unpin(struct cmid *cmid)
     list_add_tail(&leaving, &cmid->link);
     pthread_mutex_unlock(&leaving_lock);
     engine_work(cmid->later ? ENGINE_LANE_LATER : ENGINE_LANE_DESTROY, &cmid->work, cmid_destroy_run);
+}
+
+bool cmid_is_on(const struct cmid *cmid, const struct device *device)
+{
+    const struct ibv_context *verbs = cmid->id->verbs;
+
+    return verbs && strcmp(ibv_get_device_name(verbs->device), device->name) == 0;
 }
 
 void cmid_destroy(struct cmid *cmid)

@@ -13,6 +13,8 @@
 #include "engine.h"
 
 /* A copy of an rdma_cm event, valid during the callback. */
+struct device;
+
 struct cm_event {
     enum rdma_cm_event_type type;
     int status;
@@ -71,6 +73,9 @@ NTSTATUS cmid_create_udp(void *owner, void (*event)(struct cmid *, const struct 
  * cmid_destroy_raw). */
 struct cmid *cmid_adopt(struct rdma_cm_id *id, void *owner, void (*event)(struct cmid *, const struct cm_event *),
                         void (*gone)(struct cmid *));
+
+/* Is the id on that device? librdmacm has a context of its own, so the names are compared. Any thread that may use the id. */
+bool cmid_is_on(const struct cmid *cmid, const struct device *device);
 
 /* Marks it dead (no further events) and destroys the id on the destroy lane, once no pin is left. Returns at once. Any
  * thread, on loop too. Call it once. */

@@ -12,13 +12,17 @@ static void lock(struct connector *c)
     pthread_mutex_lock(&c->wire.lock);
 }
 
+static bool unused_locked(const struct connector *c)
+{
+    return c->wire.state == WIRE_IDLE && !c->wire.bound && !c->listener && !c->released;
+}
+
 static NTSTATUS bind_once(struct connector *c, struct adapter *adapter, const union address *local)
 {
     NTSTATUS status = ND_NOT_SUPPORTED;
 
     lock(c);
-    if (c->wire.state == WIRE_IDLE && !c->wire.bound && !c->listener && !c->released &&
-        (!c->wire.adapter || c->wire.adapter == adapter)) {
+    if (unused_locked(c) && (!c->wire.adapter || c->wire.adapter == adapter)) {
         status = connection_bind(&c->wire, local);
         if (status == ND_SUCCESS)
             connection_set_adapter(&c->wire, adapter);
@@ -50,7 +54,7 @@ bool connector_unused(struct connector *c)
     bool unused;
 
     lock(c);
-    unused = c->wire.state == WIRE_IDLE && !c->wire.bound && !c->listener && !c->released;
+    unused = unused_locked(c);
     connector_unlock(c);
     return unused;
 }

@@ -291,13 +291,6 @@ static void removed_locked(struct datagram *d)
     datagram_drop_locked(d, ND_DEVICE_REMOVED);
 }
 
-static bool uses_device(const struct cmid *cmid, const struct device *device)
-{
-    const struct ibv_context *verbs = cmid ? cmid->id->verbs : NULL;
-
-    return verbs && strcmp(ibv_get_device_name(verbs->device), device->name) == 0;
-}
-
 static void device_removed(void *object, void *arg)
 {
     struct datagram *d = object;
@@ -306,14 +299,14 @@ static void device_removed(void *object, void *arg)
     list_for_each_safe (node, &d->inquiries) {
         struct datagram_inquiry *inquiry = list_entry(node, struct datagram_inquiry, link);
 
-        if (!uses_device(inquiry->cmid, arg))
+        if (!cmid_is_on(inquiry->cmid, arg))
             continue;
         list_del(&inquiry->link);
         d->queued_count--;
         datagram_turn_away(inquiry->cmid);
         free(inquiry);
     }
-    if (uses_device(d->cmid, arg))
+    if (d->cmid && cmid_is_on(d->cmid, arg))
         removed_locked(d);
     pthread_mutex_unlock(&d->lock);
     datagram_unref(d);

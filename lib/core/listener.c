@@ -138,11 +138,8 @@ static struct adapter *adapter_of_id(const struct listener *l, uint64_t adapter_
 /* The adapter behind an id of ours. */
 static struct adapter *adapter_of_cmid(const struct listener *l, const struct cmid *cmid)
 {
-    const struct rdma_cm_id *id = cmid->id;
-
-    for (size_t i = 0; i < l->adapter_count && l->wide && id->verbs; i++) {
-        if (l->adapters[i]->port == id->port_num &&
-            strcmp(l->adapters[i]->device->name, ibv_get_device_name(id->verbs->device)) == 0)
+    for (size_t i = 0; i < l->adapter_count && l->wide; i++) {
+        if (l->adapters[i]->port == cmid->id->port_num && cmid_is_on(cmid, l->adapters[i]->device))
             return l->adapters[i];
     }
     return l->adapters[0];
@@ -210,9 +207,8 @@ static void cancel_request(struct request *request)
 void listener_withdraw(struct listener *l, struct connector *c, NTSTATUS status)
 {
     pthread_mutex_lock(&l->lock);
-    if (list_linked(&c->waiting)) {
+    if (list_linked(&c->waiting))
         withdraw_locked(c, status);
-    }
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -119,6 +119,26 @@ static IND2Listener *listen_on(struct side *s, struct sockaddr_in *address)
     return listener;
 }
 
+/* Both sides, of which the server has the client's request. */
+static IND2Listener *request_pair(struct side *server, struct side *client)
+{
+    IND2Listener *listener;
+    struct sockaddr_in to;
+    OVERLAPPED request = { 0 };
+
+    side_open(server);
+    side_open(client);
+    side_link(server);
+    side_link(client);
+    listener = listen_on(server, &to);
+    ok_status(CALL(listener, GetConnectionRequest, (IUnknown *)server->connector, &request), ND_PENDING);
+    ok_status(CALL(client->connector, Connect, (IUnknown *)client->qp, (struct sockaddr *)&to, sizeof(to), 0, 0, NULL,
+                   0, &client->ov),
+              ND_PENDING);
+    ok_status(CALL(listener, GetOverlappedResult, &request, TRUE), ND_SUCCESS);
+    return listener;
+}
+
 static ND2_RESULT result_of(struct side *s)
 {
     ND2_RESULT result;
@@ -206,20 +226,10 @@ TEST(Session__from_end_to_end)
 TEST(Session__connector_released_first)
 {
     struct side server, client;
-    struct sockaddr_in to;
-    OVERLAPPED request = { 0 }, notify = { 0 };
+    OVERLAPPED notify = { 0 };
     IND2Listener *listener;
 
-    side_open(&server);
-    side_open(&client);
-    side_link(&server);
-    side_link(&client);
-    listener = listen_on(&server, &to);
-    ok_status(CALL(listener, GetConnectionRequest, (IUnknown *)server.connector, &request), ND_PENDING);
-    ok_status(CALL(client.connector, Connect, (IUnknown *)client.qp, (struct sockaddr *)&to, sizeof(to), 0, 0, NULL, 0,
-                   &client.ov),
-              ND_PENDING);
-    ok_status(CALL(listener, GetOverlappedResult, &request, TRUE), ND_SUCCESS);
+    listener = request_pair(&server, &client);
     ok_status(CALL(server.connector, Accept, (IUnknown *)server.qp, 0, 0, NULL, 0, &server.ov), ND_PENDING);
     ok_status(CALL(client.connector, GetOverlappedResult, &client.ov, TRUE), ND_SUCCESS);
     ok_status(FINISH(client.connector, &client.ov, CALL(client.connector, CompleteConnect, &client.ov)), ND_SUCCESS);
@@ -237,19 +247,7 @@ TEST(Session__connector_released_first)
 
 static void connect_pair(struct side *server, struct side *client, IND2Listener **listener)
 {
-    struct sockaddr_in to;
-    OVERLAPPED request = { 0 };
-
-    side_open(server);
-    side_open(client);
-    side_link(server);
-    side_link(client);
-    *listener = listen_on(server, &to);
-    ok_status(CALL(*listener, GetConnectionRequest, (IUnknown *)server->connector, &request), ND_PENDING);
-    ok_status(CALL(client->connector, Connect, (IUnknown *)client->qp, (struct sockaddr *)&to, sizeof(to), 0, 0, NULL,
-                   0, &client->ov),
-              ND_PENDING);
-    ok_status(CALL(*listener, GetOverlappedResult, &request, TRUE), ND_SUCCESS);
+    *listener = request_pair(server, client);
     ok_status(CALL(server->connector, Accept, (IUnknown *)server->qp, 0, 0, NULL, 0, &server->ov), ND_PENDING);
     ok_status(CALL(client->connector, GetOverlappedResult, &client->ov, TRUE), ND_SUCCESS);
     ok_status(FINISH(client->connector, &client->ov, CALL(client->connector, CompleteConnect, &client->ov)),
@@ -350,21 +348,10 @@ static void hold_events(struct fake_call *call, void *arg)
 TEST(Send__before_Accept_completes_on_iWARP)
 {
     struct side server, client;
-    struct sockaddr_in to;
-    OVERLAPPED request = { 0 };
     IND2Listener *listener;
 
     address_text = "10.1.2.1";
-    side_open(&server);
-    side_open(&client);
-    side_link(&server);
-    side_link(&client);
-    listener = listen_on(&server, &to);
-    ok_status(CALL(listener, GetConnectionRequest, (IUnknown *)server.connector, &request), ND_PENDING);
-    ok_status(CALL(client.connector, Connect, (IUnknown *)client.qp, (struct sockaddr *)&to, sizeof(to), 0, 0, NULL, 0,
-                   &client.ov),
-              ND_PENDING);
-    ok_status(CALL(listener, GetOverlappedResult, &request, TRUE), ND_SUCCESS);
+    listener = request_pair(&server, &client);
     fake_on(FAKE_rdma_accept, hold_events, NULL);
     ok_status(CALL(server.connector, Accept, (IUnknown *)server.qp, 0, 0, NULL, 0, &server.ov), ND_PENDING);
     ok_status(send_nothing(&server), ND_SUCCESS);
