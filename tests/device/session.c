@@ -393,7 +393,26 @@ void session_end(struct session *session)
 
 /* Results. */
 
-ND2_RESULT result_next(IND2CompletionQueue *cq)
+static _Thread_local struct {
+    IND2CompletionQueue *cq;
+    ND2_RESULT result;
+} early[64]; /* in the order of arrival */
+static _Thread_local size_t early_count;
+
+/* Takes the first of `cq`, of any queue or of the named one. */
+static bool take_early(IND2CompletionQueue *cq, bool any, bool receive, ND2_RESULT *result)
+{
+    for (size_t i = 0; i < early_count; i++) {
+        if (early[i].cq != cq || (!any && (early[i].result.RequestType == Nd2RequestTypeReceive) != receive))
+            continue;
+        *result = early[i].result;
+        memmove(&early[i], &early[i + 1], (--early_count - i) * sizeof(early[0]));
+        return true;
+    }
+    return false;
+}
+
+static ND2_RESULT poll_next(IND2CompletionQueue *cq)
 {
     ND2_RESULT result;
 
@@ -404,10 +423,35 @@ ND2_RESULT result_next(IND2CompletionQueue *cq)
     return result;
 }
 
+ND2_RESULT result_next(IND2CompletionQueue *cq)
+{
+    ND2_RESULT result;
+
+    return take_early(cq, true, false, &result) ? result : poll_next(cq);
+}
+
+ND2_RESULT result_of(IND2CompletionQueue *cq, ND2_REQUEST_TYPE type)
+{
+    bool receive = type == Nd2RequestTypeReceive;
+    ND2_RESULT result;
+
+    if (take_early(cq, false, receive, &result))
+        return result;
+    for (;;) {
+        result = poll_next(cq);
+        if ((result.RequestType == Nd2RequestTypeReceive) == receive || result.Status != ND_SUCCESS)
+            return result;
+        ok_uint(early_count, <, sizeof(early) / sizeof(early[0]));
+        early[early_count].cq = cq;
+        early[early_count++].result = result;
+    }
+}
+
 void result_none(IND2CompletionQueue *cq)
 {
     ND2_RESULT result;
 
+    ok(!take_early(cq, true, false, &result));
     ok_int(CALL(cq, GetResults, &result, 1), ==, 0);
 }
 

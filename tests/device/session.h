@@ -127,12 +127,14 @@ HRESULT finish(void *object, HRESULT started, OVERLAPPED *ov);
 void overlapped_rubbish(OVERLAPPED *ov, HANDLE event);
 HANDLE event_auto(void);
 
-/* Results. */
+/* Results. No device promises that an acknowledged Send is told before the receive of its answer: `result_of` leaves a success of the
+ * other queue (receives, everything else) that comes first for a later call of the same thread; `result_next` takes any, those first. */
 ND2_RESULT result_next(IND2CompletionQueue *cq);
+ND2_RESULT result_of(IND2CompletionQueue *cq, ND2_REQUEST_TYPE type);
 void result_none(IND2CompletionQueue *cq);
 #define ok_result(cq, type, status, context)                                \
     do {                                                                    \
-        ND2_RESULT ok_r_ = result_next(cq);                                 \
+        ND2_RESULT ok_r_ = result_of(cq, (type));                           \
         ok_status(ok_r_.Status, (status));                                  \
         ok_int(ok_r_.RequestType, ==, (type));                              \
         ok_uint((uintptr_t)ok_r_.RequestContext, ==, (uintptr_t)(context)); \

@@ -74,7 +74,7 @@ static void pool_post(struct pool *pool, uintptr_t from, uintptr_t n)
 /* The next receive's result; it must be a success over that link. */
 static uintptr_t pool_next(struct pool *pool, const void *context)
 {
-    ND2_RESULT result = result_next(pool->cq);
+    ND2_RESULT result = result_of(pool->cq, Nd2RequestTypeReceive);
 
     ok_int(result.RequestType, ==, Nd2RequestTypeReceive);
     ok_status(result.Status, ND_SUCCESS);

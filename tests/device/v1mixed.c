@@ -31,7 +31,7 @@ static void one_sends(struct v1 *v1, SIZE_T size, ULONG seed)
 
 static void two_receives(struct link *link, SIZE_T size, ULONG seed)
 {
-    ND2_RESULT result = result_next(link->cq);
+    ND2_RESULT result = result_of(link->cq, Nd2RequestTypeReceive);
 
     ok_status(result.Status, ND_SUCCESS);
     ok_int(result.RequestType, ==, Nd2RequestTypeReceive);

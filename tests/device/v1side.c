@@ -219,6 +219,11 @@ void v1_receive(struct v1 *v1, ND_RESULT *result, SIZE_T offset, SIZE_T length)
 {
     ND_SGE sge = v1_sge(v1, offset, length);
 
+    for (size_t i = 0; i < sizeof(v1->receives) / sizeof(v1->receives[0]); i++)
+        if (!v1->receives[i]) {
+            v1->receives[i] = result;
+            break;
+        }
     ok_status(CALL(v1->endpoint, Receive, result, &sge, 1), ND_SUCCESS);
 }
 
@@ -229,7 +234,29 @@ void v1_send(struct v1 *v1, ND_RESULT *result, SIZE_T offset, SIZE_T length, DWO
     ok_status(CALL(v1->endpoint, Send, result, &sge, 1, flags), ND_SUCCESS);
 }
 
-ND_RESULT *v1_next(struct v1 *v1)
+static ND_RESULT **receive_of(struct v1 *v1, const ND_RESULT *result)
+{
+    for (size_t i = 0; i < sizeof(v1->receives) / sizeof(v1->receives[0]); i++)
+        if (v1->receives[i] == result)
+            return &v1->receives[i];
+    return NULL;
+}
+
+/* Takes the first that is early, of any queue or of the named one; NULL if there is none. */
+static ND_RESULT *take_early(struct v1 *v1, bool any, bool receive)
+{
+    for (size_t i = 0; i < v1->early_count; i++) {
+        ND_RESULT *result = v1->early[i];
+
+        if (!any && (receive_of(v1, result) != NULL) != receive)
+            continue;
+        memmove(&v1->early[i], &v1->early[i + 1], (--v1->early_count - i) * sizeof(v1->early[0]));
+        return result;
+    }
+    return NULL;
+}
+
+static ND_RESULT *poll_next(struct v1 *v1)
 {
     ND_RESULT *result = NULL;
 
@@ -240,9 +267,42 @@ ND_RESULT *v1_next(struct v1 *v1)
     return result;
 }
 
+static ND_RESULT *no_more_a_receive(struct v1 *v1, ND_RESULT *result)
+{
+    ND_RESULT **receive = receive_of(v1, result);
+
+    if (receive)
+        *receive = NULL;
+    return result;
+}
+
+ND_RESULT *v1_next(struct v1 *v1)
+{
+    ND_RESULT *result = take_early(v1, true, false);
+
+    return no_more_a_receive(v1, result ? result : poll_next(v1));
+}
+
+ND_RESULT *v1_next_like(struct v1 *v1, const ND_RESULT *wanted)
+{
+    bool receive = receive_of(v1, wanted) != NULL;
+    ND_RESULT *result = take_early(v1, false, receive);
+
+    while (!result) {
+        result = poll_next(v1);
+        if ((receive_of(v1, result) != NULL) == receive || result->Status != ND_SUCCESS)
+            break;
+        ok_uint(v1->early_count, <, sizeof(v1->early) / sizeof(v1->early[0]));
+        v1->early[v1->early_count++] = result;
+        result = NULL;
+    }
+    return no_more_a_receive(v1, result);
+}
+
 void v1_none(struct v1 *v1)
 {
     ND_RESULT *result;
 
+    ok(v1->early_count == 0);
     ok_int(CALL(v1->cq, GetResults, &result, 1), ==, 0);
 }

@@ -133,13 +133,14 @@ WV_SGE wv_sge(const struct wvlink *link, SIZE_T offset, SIZE_T length);
 void wv_receive(struct wvlink *link, UINT64 id, SIZE_T offset, SIZE_T length);
 void wv_send(struct wvlink *link, UINT64 id, SIZE_T offset, SIZE_T length, DWORD flags);
 WV_COMPLETION wv_next(IWVCompletionQueue *cq);
+WV_COMPLETION wv_next_of(IWVCompletionQueue *cq, WV_OPCODE opcode); /* as result_of in session.h */
 void wv_none(IWVCompletionQueue *cq);
-#define ok_completion(cq, opcode, status, id)  \
-    do {                                       \
-        WV_COMPLETION ok_c_ = wv_next(cq);     \
-        ok_int(ok_c_.Status, ==, (status));    \
-        ok_int(ok_c_.Opcode, ==, (opcode));    \
-        ok_uint(ok_c_.WrId, ==, (UINT64)(id)); \
+#define ok_completion(cq, opcode, status, id)           \
+    do {                                                \
+        WV_COMPLETION ok_c_ = wv_next_of(cq, (opcode)); \
+        ok_int(ok_c_.Status, ==, (status));             \
+        ok_int(ok_c_.Opcode, ==, (opcode));             \
+        ok_uint(ok_c_.WrId, ==, (UINT64)(id));          \
     } while (0)
 
 #endif
