@@ -145,11 +145,28 @@ TEST(Listener__any_address_is_every_address_of_the_adapter)
 TEST(Listener__any_address_and_a_port_in_the_way)
 {
     struct listener *l;
+    unsigned before, binds;
 
     ok(fake_address_add("10.1.1.2", "fake_ib", 1));
     address_list_invalidate();
-    fake_fail(FAKE_rdma_bind_addr, fake_count(FAKE_rdma_bind_addr) ? 2 : 2, EADDRINUSE);
+    address_list_put(address_list_get()); /* which binds, too, to find each address's device */
+    before = fake_live(FAKE_OBJ_ID);
+    binds = fake_count(FAKE_rdma_bind_addr);
+    fake_fail(FAKE_rdma_bind_addr, 2, EADDRINUSE);
     l = listening(ib, "0.0.0.0", 0, 0);
+    rig_run(); /* the ids of the first attempt are gone */
+    /* Both anew, and on one port. */
+    ok_uint(fake_count(FAKE_rdma_bind_addr), ==, binds + 4);
+    ok_uint(fake_live(FAKE_OBJ_ID), ==, before + 2);
+    for (int i = -2; i < 0; i++) {
+        struct rdma_cm_id *id = fake_object(FAKE_OBJ_ID, i);
+
+        ok_uint(ntohs(rdma_get_src_port(id)), ==, port_of(l));
+        ok(!address_is_any(rdma_get_local_addr(id)));
+        ok(fake_cm_state(id) == FAKE_CM_LISTEN);
+    }
+    ok(!address_equal(rdma_get_local_addr(fake_object(FAKE_OBJ_ID, -2)),
+                      rdma_get_local_addr(fake_object(FAKE_OBJ_ID, -1))));
     drop(l);
 }
 

@@ -318,35 +318,43 @@ TEST(DllGetClassObject__rows)
     ok_ptr(object, ==, NULL);
 }
 
+/* One of each. The queue pair is made between queues that are released before it. */
+#define KINDS 7
+static void make_every_kind(IND2Adapter *adapter, void *objects[KINDS])
+{
+    HANDLE file = front_file(adapter);
+
+    ok_status(CALL(adapter, CreateMemoryRegion, &IID_IND2MemoryRegion, file, &objects[0]), ND_SUCCESS);
+    ok_status(CALL(adapter, CreateMemoryWindow, &IID_IND2MemoryWindow, &objects[1]), ND_SUCCESS);
+    ok_status(CALL(adapter, CreateCompletionQueue, &IID_IND2CompletionQueue, file, 16, 0, 0, &objects[2]), ND_SUCCESS);
+    ok_status(CALL(adapter, CreateSharedReceiveQueue, &IID_IND2SharedReceiveQueue, file, 16, 1, 0, 0, 0, &objects[3]),
+              ND_SUCCESS);
+    ok_status(CALL(adapter, CreateConnector, &IID_IND2Connector, file, &objects[4]), ND_SUCCESS);
+    ok_status(CALL(adapter, CreateListener, &IID_IND2Listener, file, &objects[5]), ND_SUCCESS);
+    ok_status(CALL(adapter, CreateQueuePair, &IID_IND2QueuePair, (IUnknown *)objects[2], (IUnknown *)objects[2], NULL,
+                   4, 4, 1, 1, 0, &objects[6]),
+              ND_SUCCESS);
+    CloseHandle(file);
+}
+
+/* Whichever is the last: the parents went first, and every child keeps what it needs. */
 TEST(DllCanUnloadNow__counts_every_object)
 {
-    IND2Adapter *adapter = front_open("10.1.1.1");
-    HANDLE file = front_file(adapter);
-    IND2MemoryRegion *region;
-    IND2CompletionQueue *cq;
-    IND2QueuePair *qp;
-    IND2Connector *connector;
-    IND2Listener *listener;
+    for (int last = 0; last < KINDS; last++) {
+        IND2Adapter *adapter = front_open("10.1.1.1");
+        void *objects[KINDS];
 
-    ok_status(CALL(adapter, CreateMemoryRegion, &IID_IND2MemoryRegion, file, (void **)&region), ND_SUCCESS);
-    ok_status(CALL(adapter, CreateCompletionQueue, &IID_IND2CompletionQueue, file, 16, 0, 0, (void **)&cq), ND_SUCCESS);
-    ok_status(CALL(adapter, CreateQueuePair, &IID_IND2QueuePair, (IUnknown *)cq, (IUnknown *)cq, NULL, 4, 4, 1, 1, 0,
-                   (void **)&qp),
-              ND_SUCCESS);
-    ok_status(CALL(adapter, CreateConnector, &IID_IND2Connector, file, (void **)&connector), ND_SUCCESS);
-    ok_status(CALL(adapter, CreateListener, &IID_IND2Listener, file, (void **)&listener), ND_SUCCESS);
-    CloseHandle(file);
-    /* The parents first: every child keeps what it needs. */
-    front_release(adapter);
-    ok_status(DllCanUnloadNow(), S_FALSE);
-    front_release(cq);
-    ok_status(DllCanUnloadNow(), S_FALSE);
-    front_release(region);
-    front_release(listener);
-    front_release(connector);
-    ok_status(DllCanUnloadNow(), S_FALSE);
-    front_release(qp);
-    ok_status(DllCanUnloadNow(), S_OK);
+        make_every_kind(adapter, objects);
+        front_release(adapter);
+        for (int i = 0; i < KINDS; i++)
+            if (i != last) {
+                ok_status(DllCanUnloadNow(), S_FALSE);
+                front_release(objects[i]);
+            }
+        ok_status(DllCanUnloadNow(), S_FALSE);
+        front_release(objects[last]);
+        ok_status(DllCanUnloadNow(), S_OK);
+    }
 }
 
 static void *use_helpers(void *arg)
