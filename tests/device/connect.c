@@ -319,6 +319,13 @@ static union endpoint get_address(IND2Connector *connector, bool peer)
     return address;
 }
 
+static void ok_same_address(const union endpoint *a, const union endpoint *b)
+{
+    ok_uint(endpoint_size(a), ==, endpoint_size(b));
+    ok_mem(a, b, endpoint_size(a));
+}
+
+/* The one's local address is the other's peer address. */
 static void swap_addresses(struct link *link)
 {
     union endpoint local = get_address(link->connector, false), peer = get_address(link->connector, true);
@@ -328,13 +335,14 @@ static void swap_addresses(struct link *link)
     runner_put(&peer, sizeof(peer));
     runner_get(&its_local, sizeof(its_local));
     runner_get(&its_peer, sizeof(its_peer));
-    ok_mem(&local, &its_peer, endpoint_size(&local));
-    ok_mem(&peer, &its_local, endpoint_size(&peer));
+    ok_same_address(&local, &its_peer);
+    ok_same_address(&peer, &its_local);
 }
 
 /* tests/lists: A22, D11. */
 SERVER(addresses)
 {
+    union endpoint address, caller;
     IND2Listener *listener;
     struct host host;
     struct link link;
@@ -343,7 +351,13 @@ SERVER(addresses)
     link_make(&link, &host, NULL);
     listener = listen_any(&host);
     link_request(&link, listener);
-    get_address(link.connector, true); /* before Accept, as MS-MPI does */
+    /* Before Accept, as MS-MPI does. */
+    runner_get(&caller, sizeof(caller));
+    address = get_address(link.connector, true);
+    ok_same_address(&address, &caller);
+    address = get_address(link.connector, false);
+    caller = listener_endpoint(listener);
+    ok_same_address(&address, &caller);
     ok_status(link_try_accept(&link), ND_SUCCESS);
     swap_addresses(&link);
     runner_sync();
@@ -354,14 +368,23 @@ SERVER(addresses)
 
 CLIENT(addresses)
 {
-    union endpoint to;
+    union endpoint to, own, address;
     struct host host;
     struct link link;
+    HRESULT hr;
 
     host_open(&host);
     link_make(&link, &host, NULL);
     to = listener_of_peer();
-    link_connect(&link, &to);
+    link_bind(&link);
+    own = get_address(link.connector, false);
+    hr = CALL(link.connector, Connect, (IUnknown *)link.qp, &to.any, endpoint_size(&to), 0, 0, NULL, 0, &link.ov);
+    ok_status(hr, ND_PENDING);
+    runner_put(&own, sizeof(own));
+    ok_status(FINISH(&link, hr), ND_SUCCESS);
+    ok_status(FINISH(&link, CALL(link.connector, CompleteConnect, &link.ov)), ND_SUCCESS);
+    address = get_address(link.connector, false);
+    ok_same_address(&address, &own);
     swap_addresses(&link);
     runner_sync();
     link_drop(&link);

@@ -69,19 +69,10 @@ ALONE(connector_on_the_listeners_port)
         link_make(&links[i], &host, NULL);
     for (int i = 0; i < 6; i += 2) {
         struct link *active = &links[i], *passive = &links[i + 1];
-        HRESULT requested = CALL(listener, GetConnectionRequest, (IUnknown *)passive->connector, &passive->ov);
-        HRESULT connected;
 
         if (i < 4)
             ok_status(CALL(active->connector, Bind, &to.any, endpoint_size(&to)), ND_SUCCESS);
-        connected = CALL(active->connector, Connect, (IUnknown *)active->qp, &to.any, endpoint_size(&to), 0, 0, NULL, 0,
-                         &active->ov);
-        ok_status(connected, ND_PENDING);
-        ok_status(finish(listener, requested, &passive->ov), ND_SUCCESS);
-        requested = CALL(passive->connector, Accept, (IUnknown *)passive->qp, 0, 0, NULL, 0, &passive->ov);
-        ok_status(FINISH(active, connected), ND_SUCCESS);
-        ok_status(FINISH(active, CALL(active->connector, CompleteConnect, &active->ov)), ND_SUCCESS);
-        ok_status(FINISH(passive, requested), ND_SUCCESS);
+        self_meet(active, passive, listener, &to);
         exchange(active, passive);
     }
     for (int i = 0; i < 6; i++)
@@ -176,34 +167,64 @@ ALONE(connector_bind_bad_arguments)
     host_close(&host);
 }
 
+static USHORT port_of(IND2Connector *connector, bool peer)
+{
+    union endpoint address = { 0 };
+    ULONG size = sizeof(address);
+
+    ok_status(peer ? CALL(connector, GetPeerAddress, &address.any, &size)
+                   : CALL(connector, GetLocalAddress, &address.any, &size),
+              ND_SUCCESS);
+    return endpoint_port(&address);
+}
+
+/* Each listener and each connector has a port of its own, by which the other side of its connection knows it. */
+
+#define LISTENERS  20
+#define CONNECTORS 4
+
 /* tests/lists: D27. */
 ALONE(port_zero)
 {
-    IND2Listener *listeners[20];
-    struct link links[4];
-    USHORT ports[24];
+    struct link active[CONNECTORS], passive[CONNECTORS];
+    USHORT ports[LISTENERS + CONNECTORS];
+    IND2Listener *listeners[LISTENERS];
     struct host host;
     int n = 0;
 
     host_open(&host);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < LISTENERS; i++) {
         union endpoint address;
 
         listeners[i] = listen_at(&host, &host.address, 0);
         address = listener_endpoint(listeners[i]);
         ports[n++] = endpoint_port(&address);
     }
-    for (int i = 0; i < 4; i++) {
-        link_make(&links[i], &host, NULL);
-        link_bind(&links[i]);
-        ports[n++] = 0;
+    for (int i = 0; i < CONNECTORS; i++) {
+        link_make(&active[i], &host, NULL);
+        link_make(&passive[i], &host, NULL);
+        link_bind(&active[i]);
+        ports[n++] = port_of(active[i].connector, false);
     }
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < n; i++) {
+        ok_int(ports[i], !=, 0);
         for (int j = 0; j < i; j++)
             ok_int(ports[i], !=, ports[j]);
-    for (int i = 0; i < 4; i++)
-        link_drop(&links[i]);
-    for (int i = 0; i < 20; i++)
+    }
+    for (int i = 0; i < CONNECTORS; i++) {
+        union endpoint to = listener_endpoint(listeners[i]);
+
+        self_meet(&active[i], &passive[i], listeners[i], &to);
+        ok_int(port_of(active[i].connector, false), ==, ports[LISTENERS + i]);
+        ok_int(port_of(active[i].connector, true), ==, ports[i]);
+        ok_int(port_of(passive[i].connector, false), ==, ports[i]);
+        ok_int(port_of(passive[i].connector, true), ==, ports[LISTENERS + i]);
+    }
+    for (int i = 0; i < CONNECTORS; i++) {
+        link_drop(&active[i]);
+        link_drop(&passive[i]);
+    }
+    for (int i = 0; i < LISTENERS; i++)
         release_last(listeners[i]);
     host_close(&host);
 }

@@ -249,17 +249,7 @@ ALONE(unreachable)
     /* Connector, port and queue pair are as before. */
     listener = listen_any(&host);
     to = listener_endpoint(listener);
-    {
-        HRESULT requested = CALL(listener, GetConnectionRequest, (IUnknown *)passive.connector, &passive.ov);
-        HRESULT connected =
-            CALL(link.connector, Connect, (IUnknown *)link.qp, &to.any, endpoint_size(&to), 0, 0, NULL, 0, &link.ov);
-
-        ok_status(finish(listener, requested, &passive.ov), ND_SUCCESS);
-        requested = CALL(passive.connector, Accept, (IUnknown *)passive.qp, 0, 0, NULL, 0, &passive.ov);
-        ok_status(FINISH(&link, connected), ND_SUCCESS);
-        ok_status(FINISH(&link, CALL(link.connector, CompleteConnect, &link.ov)), ND_SUCCESS);
-        ok_status(FINISH(&passive, requested), ND_SUCCESS);
-    }
+    self_meet(&link, &passive, listener, &to);
     link_drop(&link);
     link_drop(&passive);
     release_last(listener);

@@ -314,13 +314,12 @@ void link_disconnect(struct link *link)
     ok_status(FINISH(link, CALL(link->connector, Disconnect, &link->ov)), ND_SUCCESS);
 }
 
-void self_connect(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to)
+void self_meet(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to)
 {
     HRESULT requested = CALL(listener, GetConnectionRequest, (IUnknown *)passive->connector, &passive->ov);
     HRESULT connected, accepted;
 
     ok_status(requested, ND_PENDING);
-    link_bind(active);
     connected = CALL(active->connector, Connect, (IUnknown *)active->qp, &to->any, endpoint_size(to),
                      active->shape.reads, active->shape.reads, NULL, 0, &active->ov);
     ok_status(connected, ND_PENDING);
@@ -331,6 +330,12 @@ void self_connect(struct link *active, struct link *passive, IND2Listener *liste
     ok_status(FINISH(active, connected), ND_SUCCESS);
     ok_status(FINISH(active, CALL(active->connector, CompleteConnect, &active->ov)), ND_SUCCESS);
     ok_status(FINISH(passive, accepted), ND_SUCCESS);
+}
+
+void self_connect(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to)
+{
+    link_bind(active);
+    self_meet(active, passive, listener, to);
 }
 
 /* Sessions. */

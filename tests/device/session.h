@@ -111,8 +111,9 @@ void session_beside(struct session *session, int channel, const struct shape *sh
 void session_end(struct session *session);
 void session_drop(struct session *session); /* no disconnect: release everything */
 
-/* Two connected links of one process on its own address. */
+/* Two connected links of one process on its own address; self_meet leaves Bind to the caller, or to Connect. */
 void self_connect(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to);
+void self_meet(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to);
 
 /* The status of an overlapped call: never ND_SUCCESS at once; waits if it pends. */
 HRESULT finish(void *object, HRESULT started, OVERLAPPED *ov);
