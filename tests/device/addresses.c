@@ -136,6 +136,76 @@ ALONE(added_and_removed)
     host_close(&host);
 }
 
+/* A listener on the any-address is reached at each address of its adapter, on one port, and by the address that was asked for. */
+
+static void reached_at_both(const char *any, const char *const addresses[2])
+{
+    union endpoint to[2], at = endpoint_from(any);
+    IND2Listener *listener;
+    struct host host;
+
+    for (int i = 0; i < 2; i++) {
+        to[i] = endpoint_from(addresses[i]);
+        ok_eventually(is_listed(&to[i]));
+    }
+    host_open_at(&host, &to[0]);
+    listener = listen_at(&host, &at, 0);
+    at = listener_endpoint(listener);
+    for (int i = 0; i < 2; i++) {
+        struct link active, passive;
+        union endpoint told[2];
+
+        endpoint_set_port(&to[i], endpoint_port(&at));
+        host.address = to[i];
+        link_make(&active, &host, NULL);
+        link_make(&passive, &host, NULL);
+        self_connect(&active, &passive, listener, &to[i]);
+        for (int side = 0; side < 2; side++) {
+            ULONG size = sizeof(told[side]);
+
+            memset(&told[side], 0, sizeof(told[side]));
+            ok_status(side ? CALL(active.connector, GetPeerAddress, &told[side].any, &size)
+                           : CALL(passive.connector, GetLocalAddress, &told[side].any, &size),
+                      ND_SUCCESS);
+            ok_uint(size, ==, endpoint_size(&to[i]));
+            ok_mem(&told[side], &to[i], endpoint_size(&to[i]));
+        }
+        exchange(&active, &passive);
+        link_disconnect(&active);
+        link_disconnect(&passive);
+        link_drop(&active);
+        link_drop(&passive);
+    }
+    release_last(listener);
+    host_close(&host);
+}
+
+ALONE(any_address_is_all_of_them)
+{
+    const char *netdev = runner_env("NDVERBS_NETDEV");
+
+    need_machine();
+    ok_status(NdStartup(), S_OK);
+    RUN("ip addr add 10.66.4.1/24 dev %s", netdev);
+    reached_at_both("0.0.0.0", (const char *const[]){ runner_env("NDVERBS_ADDR"), "10.66.4.1" });
+    RUN("ip addr del 10.66.4.1/24 dev %s", netdev);
+    ok_status(NdCleanup(), S_OK);
+}
+
+ALONE(any_ipv6_address_is_all_of_them)
+{
+    const char *netdev = runner_env("NDVERBS_NETDEV");
+
+    need_machine();
+    if (!runner_env("NDVERBS_ADDR6"))
+        harness_skip("no IPv6 address given");
+    ok_status(NdStartup(), S_OK);
+    RUN("ip addr add fd00:66:4::1/64 dev %s nodad", netdev);
+    reached_at_both("::", (const char *const[]){ runner_env("NDVERBS_ADDR6"), "fd00:66:4::1" });
+    RUN("ip addr del fd00:66:4::1/64 dev %s", netdev);
+    ok_status(NdCleanup(), S_OK);
+}
+
 /* IPv6 with a scope: the interface's own address, which needs the scope to be told from others (design.md 6). */
 ALONE(link_local)
 {
