@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -554,6 +555,41 @@ unsigned long kernel_objects(void)
     fclose(file);
     unlink(path);
     return sum;
+}
+
+struct holdings holdings_now(void)
+{
+    struct holdings now = { 0 };
+
+    now.descriptors = open_descriptors();
+    now.memory = mallinfo2().uordblks;
+    now.pinned = process_status("VmPin") + process_status("VmLck");
+    now.objects = kernel_objects();
+    return now;
+}
+
+void holdings_back_at(const struct holdings *before, size_t slack)
+{
+    ULONGLONG start = GetTickCount64();
+
+    for (bool told = false;;) {
+        struct holdings now = holdings_now();
+
+        if (now.objects <= before->objects && now.descriptors <= before->descriptors && now.pinned <= before->pinned &&
+            now.memory <= before->memory + slack) {
+            runner_note("descriptors %d, kernel objects %lu, %zu bytes of memory before; %d, %lu, %zu after",
+                        before->descriptors, before->objects, before->memory, now.descriptors, now.objects, now.memory);
+            return;
+        }
+        if (!told && GetTickCount64() - start > 5000) {
+            told = true;
+            runner_note("still there after 5 s: descriptors %d, kernel objects %lu, pinned %lu kB, memory %zu; before "
+                        "%d, %lu, %lu, %zu",
+                        now.descriptors, now.objects, now.pinned, now.memory, before->descriptors, before->objects,
+                        before->pinned, before->memory);
+        }
+        Sleep(50);
+    }
 }
 
 void device_make_anew(void)

@@ -156,6 +156,18 @@ unsigned long process_status(const char *field);
 /* Objects of all RDMA devices as the kernel counts them (rdma resource), of all processes. */
 unsigned long kernel_objects(void);
 
+/* What the process and the system hold. Memory is the C library's count of what is in use; RUNNER_MAIN_EXACT makes it exact. */
+struct holdings {
+    int descriptors;
+    size_t memory;
+    unsigned long pinned;
+    unsigned long objects; /* kernel_objects */
+};
+struct holdings holdings_now(void);
+/* Waits until all of it is as it was: what workers still have to destroy, they destroy. Of memory `slack` bytes more. What it is
+ * then is noted. */
+void holdings_back_at(const struct holdings *before, size_t slack);
+
 void release_last(void *object); /* Release gives 0 */
 
 /* RLIMIT_MEMLOCK, and no right to pass it. Before the device is opened: the kernel remembers who opened it. */
