@@ -386,9 +386,77 @@ ALONE(adapters_and_refusals_leave_nothing)
     ok_eventually(open_descriptors() <= descriptors);
 }
 
+/* Attempts that fail in each way, one after the other with one connector and queue pair, which then connect. */
+
+static HRESULT try_again(struct link *link, const union endpoint *to)
+{
+    HRESULT hr;
+
+    /* On iWARP the queue pair is busy until the kernel's call has come back. */
+    while ((hr = link_try_connect(link, to)) == ND_CONNECTION_ACTIVE && runner_iwarp())
+        Sleep(10);
+    return hr;
+}
+
+static void fail_and_connect(struct host *host)
+{
+    union endpoint nowhere = endpoint_from("203.0.113.9"), to;
+    struct link active, passive;
+    IND2Listener *listener;
+
+    link_make(&active, host, NULL);
+    link_make(&passive, host, NULL);
+    listener = listen_at(host, &host->address, 0);
+    to = listener_endpoint(listener);
+    release_last(listener);
+    link_bind(&active);
+    ok_status(link_try_connect(&active, &to), ND_CONNECTION_REFUSED);
+    endpoint_set_port(&nowhere, 4711);
+    ok_status(try_again(&active, &nowhere), ND_NETWORK_UNREACHABLE);
+    /* Nobody takes the request before the time is over. */
+    listener = listen_at(host, &to, 0);
+    ok_status(try_again(&active, &to), ND_IO_TIMEOUT);
+    release_last(listener);
+    result_none(active.cq);
+    ok_status(try_again(&active, &to), ND_CONNECTION_REFUSED);
+
+    listener = listen_at(host, &to, 0);
+    self_meet(&active, &passive, listener, &to);
+    post_receive(&passive, 1, 0, 64);
+    if (runner_iwarp())
+        Sleep(100); /* runner_settle of one process with itself */
+    post_send(&active, 2, 64, 64, 0);
+    ok_result(active.cq, Nd2RequestTypeSend, ND_SUCCESS, 2);
+    ok_result(passive.cq, Nd2RequestTypeReceive, ND_SUCCESS, 1);
+    release_last(listener);
+    link_drop(&active);
+    link_drop(&passive);
+}
+
+#define ROUNDS 5
+
+/* tests/lists: D59. */
+ALONE(failed_attempts_leave_nothing)
+{
+    struct holdings before = { 0 };
+    struct host host;
+
+    setenv("NDVERBS_CONNECT_TIMEOUT_MS", "3000", 1); /* for the others far too much, and for one a round not too long */
+    host_open(&host);
+    for (int i = 0; i < 2 * ROUNDS; i++) {
+        if (i == ROUNDS) {
+            Sleep(200); /* as above */
+            before = holdings_now();
+        }
+        fail_and_connect(&host);
+    }
+    holdings_back_at(&before, SLACK);
+    host_close(&host);
+}
+
 /* Many connections dropped at once. */
 
-#define DROPPED 30
+#define DROPPED 100
 
 static void drop_many(void)
 {
