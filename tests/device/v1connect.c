@@ -364,15 +364,15 @@ ALONE(unreachable)
     ok_status(connect_to(&v1, "203.0.113.9"), ND_NETWORK_UNREACHABLE);
     ok_status(connect_to(&v1, own_address()), ND_CONNECTION_REFUSED);
     if (runner_wire()) {
-        HRESULT hr = connect_to(&v1, "10.9.0.77");
-
-        ok_msg(hr == ND_HOST_UNREACHABLE || hr == ND_NETWORK_UNREACHABLE || (runner_iwarp() && hr == ND_TIMEOUT),
-               "0x%08x", (unsigned)hr);
+        ok_status(connect_to(&v1, "10.9.0.77"), ND_HOST_UNREACHABLE);
     } else if (!runner_iwarp()) {
         for (int i = 0; i < 2; i++)
             ok_status(connect_to(&v1, "10.8.0.77"), ND_TIMEOUT);
     }
     ok_status(connect_to(&v1, own_address()), ND_CONNECTION_REFUSED);
+    /* TCP, too, is never answered on a dummy interface, but the kernel keeps trying for two minutes. */
+    if (runner_iwarp() && !runner_wire())
+        ok_status(connect_to(&v1, "10.8.0.77"), ND_TIMEOUT);
     v1_close(&v1);
 }
 
