@@ -262,6 +262,39 @@ ALONE(unreachable)
     host_close(&host);
 }
 
+/* Something else than an RDMA device listens there. Each connector fails for good, the queue pair connects elsewhere. */
+ALONE(answer_of_something_else)
+{
+    struct link link, passive;
+    struct stranger stranger;
+    IND2Listener *listener;
+    union endpoint to;
+    struct host host;
+
+    if (!runner_iwarp())
+        harness_skip("only iWARP connects over TCP");
+    host_open(&host);
+    link_make(&link, &host, NULL);
+    link_make(&passive, &host, NULL);
+    stranger_begin(&stranger, &host.address, 3);
+    for (int i = 0; i < 3; i++) {
+        link_bind(&link);
+        ok_status(link_try_connect(&link, &stranger.at), ND_CONNECTION_ABORTED);
+        ok(FAILED(link_try_connect(&link, &stranger.at)));
+        result_none(link.cq);
+        release_last(link.connector);
+        link_make_connector(&link);
+    }
+    stranger_end(&stranger);
+    listener = listen_any(&host);
+    to = listener_endpoint(listener);
+    self_connect(&link, &passive, listener, &to);
+    link_drop(&link);
+    link_drop(&passive);
+    release_last(listener);
+    host_close(&host);
+}
+
 /* The active side backs out after the reply: Accept is refused (NdConnReject, NdConnClose; A10). */
 
 enum way_out {

@@ -339,6 +339,58 @@ void self_connect(struct link *active, struct link *passive, IND2Listener *liste
     self_meet(active, passive, listener, to);
 }
 
+/* Strangers. */
+
+#define MPA_REQUEST 20 /* and no data */
+
+static DWORD WINAPI answer_nonsense(void *argument)
+{
+    /* As long as MPA's reply, and none. Its last two bytes are the length of the data: were they not 0, siw would copy from
+     * address 4 (README.md). */
+    static const char answer[20] = "HTTP/1.1 400\r\n\r\n";
+    struct stranger *stranger = argument;
+    char data[MPA_REQUEST];
+
+    for (int i = 0; i < stranger->calls; i++) {
+        SOCKET taken = accept(stranger->socket, NULL, NULL);
+        int got;
+
+        ok(taken != INVALID_SOCKET);
+        for (int n = 0; n < MPA_REQUEST; n += got) {
+            got = recv(taken, data + n, MPA_REQUEST - n, 0);
+            ok_int(got, >, 0);
+        }
+        ok_int(send(taken, answer, sizeof(answer), 0), ==, sizeof(answer));
+        while (recv(taken, data, sizeof(data), 0) > 0)
+            continue;
+        ok_int(closesocket(taken), ==, 0);
+    }
+    return 0;
+}
+
+void stranger_begin(struct stranger *stranger, const union endpoint *address, int calls)
+{
+    socklen_t size = sizeof(stranger->at);
+
+    stranger->calls = calls;
+    stranger->at = *address;
+    endpoint_set_port(&stranger->at, 0);
+    stranger->socket = socket(address->any.sa_family, SOCK_STREAM, IPPROTO_TCP);
+    ok(stranger->socket != INVALID_SOCKET);
+    ok_int(bind(stranger->socket, &stranger->at.any, (int)endpoint_size(address)), ==, 0);
+    ok_int(listen(stranger->socket, calls), ==, 0);
+    ok_int(getsockname(stranger->socket, &stranger->at.any, &size), ==, 0);
+    stranger->thread = CreateThread(NULL, 0, answer_nonsense, stranger, 0, NULL);
+    ok(stranger->thread != NULL);
+}
+
+void stranger_end(struct stranger *stranger)
+{
+    ok_int(WaitForSingleObject(stranger->thread, INFINITE), ==, WAIT_OBJECT_0);
+    ok(CloseHandle(stranger->thread));
+    ok_int(closesocket(stranger->socket), ==, 0);
+}
+
 /* Sessions. */
 
 void session_begin(struct session *session, const struct shape *shape)

@@ -115,6 +115,17 @@ void session_drop(struct session *session); /* no disconnect: release everything
 void self_connect(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to);
 void self_meet(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to);
 
+/* For iWARP, which connects over TCP: a socket of that address that answers `calls` callers with something that is no answer, and
+ * waits until each has closed. */
+struct stranger {
+    SOCKET socket;
+    HANDLE thread;
+    int calls;
+    union endpoint at;
+};
+void stranger_begin(struct stranger *stranger, const union endpoint *address, int calls);
+void stranger_end(struct stranger *stranger);
+
 /* The status of an overlapped call: never ND_SUCCESS at once; waits if it pends. */
 HRESULT finish(void *object, HRESULT started, OVERLAPPED *ov);
 #define FINISH(link, call) finish((link)->connector, (call), &(link)->ov)

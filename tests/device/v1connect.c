@@ -376,6 +376,24 @@ ALONE(unreachable)
     v1_close(&v1);
 }
 
+/* Something else than an RDMA device listens there. */
+ALONE(answer_of_something_else)
+{
+    struct stranger stranger;
+    struct v1 v1;
+
+    if (!runner_iwarp())
+        harness_skip("only iWARP connects over TCP");
+    v1_open(&v1, 4096);
+    v1_make_connector(&v1);
+    v1_make_endpoint(&v1);
+    stranger_begin(&stranger, &v1.address, 2);
+    for (int i = 0; i < 2; i++)
+        ok_status(v1_try_connect(&v1, &stranger.at), ND_CONNECTION_ABORTED);
+    stranger_end(&stranger);
+    v1_close(&v1);
+}
+
 /* Cancelled by either side of the request. */
 
 SERVER(connect_cancelled)

@@ -187,6 +187,26 @@ ALONE(nobody_there)
     wv_pair_drop(&pair);
 }
 
+/* Something else than an RDMA device listens there. */
+ALONE(answer_of_something_else)
+{
+    struct stranger stranger;
+    struct wvpair pair;
+    struct wvlink *a = &pair.link[0];
+
+    if (!runner_iwarp())
+        harness_skip("only iWARP connects over TCP");
+    wv_pair_make(&pair, NULL);
+    stranger_begin(&stranger, &pair.host[1].address, 1);
+    wv_bind(a);
+    ok_status(wv_try_connect(a, &stranger.at), WV_CONNECTION_ABORTED);
+    stranger_end(&stranger);
+    release_last(a->endpoint);
+    a->endpoint = wv_make_endpoint(&pair.host[0]);
+    wv_pair_connect(&pair);
+    wv_pair_drop(&pair);
+}
+
 /* ---- the path before it ---- */
 
 /* The device's port has that address of the path, and says of itself what the path says. */
