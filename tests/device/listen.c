@@ -43,7 +43,7 @@ static void self(const char *destination)
     host_close(&host);
 }
 
-/* tests/lists: A33, D34. */
+/* tests/lists: A33, D34, D72: the same on every transport. */
 ALONE(self_connection)
 {
     self(NULL);
@@ -139,6 +139,35 @@ ALONE(listener_states)
     second = listen_at(&host, &address, 0);
     release_last(second);
     link_drop(&link);
+    host_close(&host);
+}
+
+/* iWARP's ports are TCP's: Bind asks the connection manager alone, and Listen meets whoever listens there already. */
+ALONE(port_of_a_tcp_listener)
+{
+    union endpoint address;
+    IND2Listener *listener;
+    struct host host;
+    socklen_t size;
+    SOCKET tcp;
+
+    if (!runner_iwarp())
+        harness_skip("RoCE has ports of its own");
+    host_open(&host);
+    address = host.address;
+    size = endpoint_size(&address);
+    tcp = socket(AF_INET, SOCK_STREAM, 0);
+    ok(tcp != INVALID_SOCKET);
+    ok_int(bind(tcp, &address.any, size), ==, 0);
+    ok_int(listen(tcp, 1), ==, 0);
+    ok_int(getsockname(tcp, &address.any, &size), ==, 0);
+    listener = new_listener(&host);
+    ok_status(CALL(listener, Bind, &address.any, endpoint_size(&address)), ND_SUCCESS);
+    ok_status(CALL(listener, Listen, 0), ND_SHARING_VIOLATION);
+    /* A busy port leaves a usable object (D13). */
+    ok_int(closesocket(tcp), ==, 0);
+    ok_status(CALL(listener, Listen, 0), ND_SUCCESS);
+    release_last(listener);
     host_close(&host);
 }
 

@@ -263,12 +263,25 @@ void fake_net_announce(void)
     }
 }
 
+/* A real one, unless a test makes it fail. */
+static int socket_ip(int domain, int type, int protocol)
+{
+    struct fake_call call = { .fn = FAKE_socket };
+    int err = fake_enter(&call), fd = -1;
+
+    if (!err && (fd = __real_socket(domain, type, protocol)) < 0)
+        err = errno;
+    return fake_return(fake_leave(&call, err)) == 0 ? fd : -1;
+}
+
 int __wrap_socket(int domain, int type, int protocol)
 {
     struct netlink *entry = NULL;
     struct stat info;
     int pair[2];
 
+    if (domain == AF_INET || domain == AF_INET6)
+        return socket_ip(domain, type, protocol);
     if (domain != AF_NETLINK || protocol != NETLINK_ROUTE)
         return __real_socket(domain, type, protocol);
     if (socketpair(AF_UNIX, SOCK_DGRAM | (type & (SOCK_CLOEXEC | SOCK_NONBLOCK)), 0, pair) != 0)

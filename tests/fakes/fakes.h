@@ -93,7 +93,9 @@ extern "C" {
     X(rdma_leave_multicast)       \
     X(rdma_get_devices)           \
     X(rdma_free_devices)          \
-    X(getifaddrs)
+    X(getifaddrs)                 \
+    X(socket)                     \
+    X(sched_getaffinity)
 
 #define FAKE_CALL_ENUM(name) FAKE_##name,
 enum fake_fn {

@@ -160,6 +160,27 @@ TEST(iWARP__the_ports_are_busy)
     active_end(&a);
 }
 
+/* Each attempt has a record of its own, which the worker keeps if the connector goes on without it. */
+TEST(iWARP__connect_out_of_memory)
+{
+    union address local = rig_address("10.1.2.1", 0), peer = rig_address("10.1.2.200", 4711);
+    struct connector *c = rig_connector(iw, &nd_policy);
+    struct qp *qp = rig_qp(iw);
+    OVERLAPPED ov = OV_INIT;
+
+    ok_status(connector_bind(c, &local.sa, 16), ND_SUCCESS);
+    fake_alloc_fail(1); /* the request */
+    ok_status(connector_connect(c, qp, &peer.sa, 16, 0, 0, NULL, 0, &ov), ND_INSUFFICIENT_RESOURCES);
+    ok(!fake_alloc_pending());
+    fake_alloc_fail(2);
+    ok_status(connector_connect(c, qp, &peer.sa, 16, 0, 0, NULL, 0, &ov), ND_NO_MEMORY);
+    ok(!fake_alloc_pending());
+    ok_untouched(&ov);
+    ok(rig_qp_ready(qp));
+    ok_status(connector_connect(c, qp, &peer.sa, 16, 0, 0, NULL, 0, &ov), ND_PENDING);
+    rig_drop(c);
+}
+
 TEST(iWARP__no_worker_left)
 {
     active_start(&a, iw, &nd_policy);

@@ -77,6 +77,8 @@ TEST(Listener__bind_and_listen_statuses)
     ok_uint(port_of(l), !=, 0);
     fake_fail(FAKE_rdma_listen, 1, EADDRINUSE);
     ok_status(listener_listen(l, 0), ND_SHARING_VIOLATION);
+    fake_fail(FAKE_rdma_listen, 1, ENOMEM);
+    ok_status(listener_listen(l, 0), ND_INSUFFICIENT_RESOURCES);
     ok_status(listener_listen(l, 0), ND_SUCCESS);
     ok_int(fake_log_find(FAKE_rdma_listen, -1)->arg.listen.backlog, ==, 0);
     ok_status(listener_listen(l, 0), ND_INVALID_DEVICE_STATE);

@@ -67,6 +67,27 @@ TEST(Notify__arguments)
     unmake();
 }
 
+/* Without memory for the request nothing is armed, and the queue can be asked again. */
+TEST(Notify__out_of_requests)
+{
+    OVERLAPPED ov = { .Internal = 77 };
+    struct notify n;
+
+    make(RIG_IB, 8);
+    fake_alloc_fail(1);
+    ok_status(cq_notify(cq, ND_CQ_NOTIFY_ANY, rig_file, &ov), ND_INSUFFICIENT_RESOURCES);
+    fake_alloc_clear();
+    ok_uint(ov.Internal, ==, 77);
+    ok_uint(fake_count(FAKE_ibv_req_notify_cq), ==, 0);
+    rig_notify(cq, ND_CQ_NOTIFY_ANY, &n);
+    ok_pending(&n);
+    arrive(1);
+    rig_run();
+    ok_done(&n, ND_SUCCESS);
+    ok_uint(take(2), ==, 1);
+    unmake();
+}
+
 TEST(Notify__completion_after_the_arm)
 {
     struct notify n;

@@ -99,19 +99,31 @@ TEST(Provider_v1_OpenAdapter__rows)
     fake_fail(FAKE_ibv_alloc_pd, 1, ENOMEM);
     ok_status(CALL(provider, OpenAdapter, (struct sockaddr *)&address, 16, &out), ND_INSUFFICIENT_RESOURCES);
     ok_ptr(out, ==, NULL);
-    for (unsigned n = 1;; n++) { /* nothing leaks wherever memory ends */
+    front_release(provider);
+}
+
+/* Nothing leaks wherever memory ends. */
+TEST(Provider_v1_OpenAdapter__out_of_memory)
+{
+    struct sockaddr_in address = front_v4("10.1.1.1");
+    INDProvider *provider = make_provider();
+    INDAdapter *out;
+    unsigned n;
+
+    for (n = 1;; n++) {
         HRESULT status;
 
+        out = adapter;
         fake_alloc_fail(n);
         status = CALL(provider, OpenAdapter, (struct sockaddr *)&address, 16, &out);
         if (fake_alloc_pending())
             break;
         fake_alloc_clear();
-        ok(status != ND_SUCCESS || out);
-        if (out)
-            front_release(out);
+        ok_status(status, ND_NO_MEMORY);
+        ok_ptr(out, ==, NULL);
     }
     fake_alloc_clear();
+    ok_uint(n, >, 2);
     front_release(out);
     front_release(provider);
 }
@@ -413,6 +425,22 @@ TEST(CompletionQueue_v1__rows)
     ok_status(CALL(cq, Notify, ND_CQ_NOTIFY_ERRORS, &first), ND_PENDING);
     front_release(cq);
     ok_status((HRESULT)first.Internal, ND_CANCELED);
+}
+
+TEST(CompletionQueue_v1__out_of_requests)
+{
+    INDCompletionQueue *cq;
+    OVERLAPPED ov;
+
+    ok_status(CALL(adapter, CreateCompletionQueue, 16, &cq), ND_SUCCESS);
+    overlapped_fresh(&ov);
+    fake_alloc_fail(1);
+    ok_status(CALL(cq, Notify, ND_CQ_NOTIFY_ANY, &ov), ND_INSUFFICIENT_RESOURCES);
+    fake_alloc_clear();
+    ok_untouched(&ov);
+    ok_status(CALL(cq, Notify, ND_CQ_NOTIFY_ANY, &ov), ND_PENDING);
+    front_release(cq);
+    ok_status((HRESULT)ov.Internal, ND_CANCELED);
 }
 
 /* No name of version 1 for a device that cannot: the queue stays as it is. */

@@ -250,15 +250,67 @@ TEST(Endpoint_v1__descriptors)
     fake_wire_hold_data(false);
 }
 
+typedef HRESULT (*post_fn)(ND_RESULT *result);
+
+static HRESULT post_send(ND_RESULT *result)
+{
+    return CALL(s.endpoint, Send, result, &(ND_SGE){ s.buffer, 200, s.mr }, 1, 0);
+}
+
+static HRESULT post_send_and_invalidate(ND_RESULT *result)
+{
+    ND_MW_DESCRIPTOR mw = { 0 };
+
+    return CALL(s.endpoint, SendAndInvalidate, result, &(ND_SGE){ s.buffer, 200, s.mr }, 1, &mw, 0);
+}
+
+static HRESULT post_receive(ND_RESULT *result)
+{
+    return CALL(s.endpoint, Receive, result, &(ND_SGE){ s.buffer, 200, s.mr }, 1);
+}
+
+static HRESULT post_read(ND_RESULT *result)
+{
+    ND_MW_DESCRIPTOR mw = { 0 };
+
+    return CALL(s.endpoint, Read, result, &(ND_SGE){ s.buffer, 200, s.mr }, 1, &mw, 0, 0);
+}
+
+static HRESULT post_write(ND_RESULT *result)
+{
+    ND_MW_DESCRIPTOR mw = { 0 };
+
+    return CALL(s.endpoint, Write, result, &(ND_SGE){ s.buffer, 200, s.mr }, 1, &mw, 0, 0);
+}
+
+static const post_fn posts[] = { post_send, post_send_and_invalidate, post_receive, post_read, post_write };
+
+/* What the device refuses when it is called, and the next one works. */
+TEST(Endpoint_v1__foreign_failures)
+{
+    fake_wire_hold_data(true);
+    side_connect(&s, &peer);
+    for (size_t i = 0; i < COUNT(posts); i++) {
+        fake_fail(posts[i] == post_receive ? FAKE_ibv_post_recv : FAKE_ibv_post_send, 1, EINVAL);
+        ok_status(posts[i](&results[i]), ND_UNSUCCESSFUL);
+    }
+    ok_no_result(&s);
+    for (size_t i = 0; i < COUNT(posts); i++)
+        ok_status(posts[i](&results[i]), ND_SUCCESS);
+    fake_wire_hold_data(false);
+}
+
 /* The rows of ndspi-status.md section 4 where version 1 has a status of its own, and one where it has not. */
 static void fails_with(enum ibv_wc_status wc, HRESULT status)
 {
-    side_connect(&s, &peer);
-    ok_status(side_send(&s, &results[0], 200, 0), ND_SUCCESS);
-    fake_qp_complete(device_qp(), FAKE_SEND, 1, wc, 0);
-    ok_result(&s, &results[0], status);
-    side_drop(&s);
-    side_drop(&peer);
+    for (size_t i = 0; i < COUNT(posts); i++) {
+        side_connect(&s, &peer);
+        ok_status(posts[i](&results[0]), ND_SUCCESS);
+        ok_uint(fake_qp_complete(device_qp(), posts[i] == post_receive ? FAKE_RECV : FAKE_SEND, 1, wc, 0), ==, 1);
+        ok_result(&s, &results[0], status);
+        side_drop(&s);
+        side_drop(&peer);
+    }
 }
 
 TEST(Endpoint_v1__completion_statuses)

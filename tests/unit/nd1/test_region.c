@@ -103,6 +103,39 @@ TEST(RegisterMemory__errors)
     ok_uint(fake_live(FAKE_OBJ_MR), ==, 0);
 }
 
+/* The request and core's region have no other word for it; our record has. */
+TEST(RegisterMemory__no_memory)
+{
+    static const struct {
+        unsigned nth;
+        HRESULT status;
+    } rows[] = {
+        { 1, ND_INSUFFICIENT_RESOURCES }, /* the request */
+        { 2, ND_NO_MEMORY },              /* the records, of which there are none yet */
+        { 1, ND_NO_MEMORY },              /* the file has kept the request */
+        { 2, ND_INSUFFICIENT_RESOURCES }, /* the region */
+        { 1, ND_INSUFFICIENT_RESOURCES }, /* the records are there */
+    };
+    ND_MR_HANDLE handle = NULL;
+    OVERLAPPED ov;
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        HRESULT status;
+
+        overlapped_fresh(&ov);
+        fake_alloc_fail(rows[i].nth);
+        status = CALL(adapter, RegisterMemory, buffer, 16, &ov, &handle);
+        ok(!fake_alloc_pending());
+        fake_alloc_clear();
+        ok_msg(status == rows[i].status, "row %zu: %s, not %s", i, ndverbs_status_text(status),
+               ndverbs_status_text(rows[i].status));
+        ok_untouched(&ov);
+        ok_ptr((void *)handle, ==, NULL);
+    }
+    ok_status(CALL(adapter, RegisterMemory, buffer, 16, &ov, &handle), ND_PENDING);
+    ok_status(CALL(adapter, DeregisterMemory, handle, &ov), ND_PENDING);
+}
+
 /* A registration that fails leaves nothing, wherever it fails: no record waits for somebody to ask for its result. */
 TEST(RegisterMemory__failure_leaks_nothing)
 {

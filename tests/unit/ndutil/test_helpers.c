@@ -148,6 +148,12 @@ TEST(NdResolveAddress__statuses)
     ok_status(NdResolveAddress((struct sockaddr *)&remote, sizeof(remote), (struct sockaddr *)&local, &size),
               ND_INVALID_ADDRESS);
     ok_int(local.sin_addr.s_addr, ==, front_v4("192.168.9.1").sin_addr.s_addr);
+    /* Nothing to ask with. */
+    fake_fail(FAKE_socket, 1, EMFILE);
+    size = sizeof(local);
+    ok_status(NdResolveAddress((struct sockaddr *)&remote, sizeof(remote), (struct sockaddr *)&local, &size),
+              ND_UNSUCCESSFUL);
+    ok_uint(size, ==, 0);
 }
 
 /* The checks that NdCheckAddress and NdOpenAdapter share. */

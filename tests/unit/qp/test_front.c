@@ -2,6 +2,7 @@
 
 /* IND2CompletionQueue and IND2QueuePair: the COM side, and each method with bad input. */
 
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -177,6 +178,23 @@ TEST(front__data_path)
     ok_int(results[1].RequestType, ==, Nd2RequestTypeRead);
     ok_int(results[2].RequestType, ==, Nd2RequestTypeWrite);
     ok_int(results[3].RequestType, ==, Nd2RequestTypeReceive);
+    qp->lpVtbl->Release(qp);
+    cq->lpVtbl->Release(cq);
+    rig_close(adapter);
+}
+
+/* More processors than the mask has room for. */
+TEST(front__notify_affinity_unknown)
+{
+    KAFFINITY affinity = 5;
+    USHORT group = 7;
+
+    make();
+    fake_fail(FAKE_sched_getaffinity, 1, EINVAL);
+    ok_status(cq->lpVtbl->GetNotifyAffinity(cq, &group, &affinity), ND_NOT_SUPPORTED);
+    ok_uint(group, ==, 7);
+    ok_uint(affinity, ==, 5);
+    ok_status(cq->lpVtbl->GetNotifyAffinity(cq, &group, &affinity), ND_SUCCESS);
     qp->lpVtbl->Release(qp);
     cq->lpVtbl->Release(cq);
     rig_close(adapter);

@@ -120,6 +120,8 @@ TEST(IND2SharedReceiveQueue__affinity)
     ok_uint(affinity, !=, 0);
     ok_status(CALL(srq, GetNotifyAffinity, NULL, &affinity), ND_INVALID_PARAMETER);
     ok_status(CALL(srq, GetNotifyAffinity, &group, NULL), ND_INVALID_PARAMETER);
+    fake_fail(FAKE_sched_getaffinity, 1, EINVAL); /* more processors than fit */
+    ok_status(CALL(srq, GetNotifyAffinity, &group, &affinity), ND_NOT_SUPPORTED);
     fake_device_remove("fake_ib");
     rig_run();
     ok_status(CALL(srq, GetNotifyAffinity, &group, &affinity), ND_DEVICE_REMOVED);

@@ -93,6 +93,53 @@ TEST(Poll__details_survive_the_stash)
     ok_status(CALL(cq, Peek, NULL), WV_INVALID_PARAMETER);
 }
 
+/* Each kind of request but Bind, which needs a window: test_window.c. */
+static const struct kind {
+    WV_OPCODE opcode;
+    enum fake_queue queue;
+} kinds[] = {
+    { WvSend, FAKE_SEND },      { WvReceive, FAKE_RECV },         { WvRdmaRead, FAKE_SEND },
+    { WvRdmaWrite, FAKE_SEND }, { WvCompareExchange, FAKE_SEND }, { WvFetchAdd, FAKE_SEND },
+};
+
+static HRESULT post_kind(IWVConnectQueuePair *own, const struct kind *kind)
+{
+    WV_SGE eight = { .pAddress = memory, .Length = 8, .Lkey = 0x1234 };
+
+    switch (kind->opcode) {
+    case WvSend:
+        return CALL(own, Send, 55, &sge, 1, WV_SEND_SIGNALED, 0);
+    case WvReceive:
+        return CALL(own, PostReceive, 55, &sge, 1);
+    case WvRdmaRead:
+        return CALL(own, Read, 55, &sge, 1, WV_SEND_SIGNALED, 0, 0);
+    case WvRdmaWrite:
+        return CALL(own, Write, 55, &sge, 1, WV_SEND_SIGNALED, 0, 0, 0);
+    case WvCompareExchange:
+        return CALL(own, CompareExchange, 55, &eight, WV_SEND_SIGNALED, 0, 0, 0, 0);
+    default:
+        return CALL(own, FetchAdd, 55, &eight, WV_SEND_SIGNALED, 0, 0, 0);
+    }
+}
+
+static void fails_with(const struct kind *kind, enum ibv_wc_status ibv, WV_WC_STATUS wv)
+{
+    IWVConnectQueuePair *own = rig_qp();
+    struct ibv_qp *own_verbs = rig_newest_qp();
+    WV_COMPLETION completion;
+
+    rig_to(own, WvQpStateRts);
+    ok_status(post_kind(own, kind), WV_SUCCESS);
+    ok_uint(fake_qp_complete(own_verbs, kind->queue, 1, ibv, 0), ==, 1);
+    ok_uint(CALL(cq, Poll, &completion, 1), ==, 1);
+    ok_int(completion.Status, ==, wv);
+    ok_int(completion.Opcode, ==, kind->opcode);
+    ok_uint(completion.WrId, ==, 55);
+    rig_release(own);
+    while (CALL(cq, Poll, &completion, 1))
+        ;
+}
+
 TEST(Poll__each_status)
 {
     static const struct {
@@ -119,22 +166,9 @@ TEST(Poll__each_status)
         { IBV_WC_GENERAL_ERR, WvWcError },
     };
 
-    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
-        IWVConnectQueuePair *own = rig_qp();
-        struct ibv_qp *own_verbs = rig_newest_qp();
-        WV_COMPLETION completion;
-
-        rig_to(own, WvQpStateRts);
-        ok_status(CALL(own, Read, 55, &sge, 1, WV_SEND_SIGNALED, 0, 0), WV_SUCCESS);
-        ok_uint(fake_qp_complete(own_verbs, FAKE_SEND, 1, statuses[i].ibv, 0), ==, 1);
-        ok_uint(CALL(cq, Poll, &completion, 1), ==, 1);
-        ok_int(completion.Status, ==, statuses[i].wv);
-        ok_int(completion.Opcode, ==, WvRdmaRead);
-        ok_uint(completion.WrId, ==, 55);
-        rig_release(own);
-        while (CALL(cq, Poll, &completion, 1))
-            ;
-    }
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+            fails_with(&kinds[k], statuses[i].ibv, statuses[i].wv);
 }
 
 /* Verbs do not tell the direction of what failed or was flushed; we do. */

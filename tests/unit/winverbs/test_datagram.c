@@ -120,6 +120,8 @@ TEST(AttachMulticast__pairs)
     /* What is left goes with the queue pair. */
     ok_status(CALL(qp, AttachMulticast, &gid, 0, NULL), WV_SUCCESS);
     ok_status(CALL(qp, AttachMulticast, &gid, 0, NULL), WV_SUCCESS);
+    fake_device_remove("fake_ib");
+    ok_eventually(CALL(qp, AttachMulticast, &gid, 0, &ov) == WV_DEVICE_REMOVED);
     rig_release(qp);
 }
 

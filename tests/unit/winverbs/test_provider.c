@@ -152,6 +152,7 @@ TEST(TranslateAddress__statuses)
 
 TEST(OpenDevice__statuses)
 {
+    WV_DEVICE_ATTRIBUTES attributes;
     IWVDevice *made = device;
 
     ok_status(CALL(provider, OpenDevice, 0x1234, &made), WV_FILE_NOT_FOUND);
@@ -161,6 +162,8 @@ TEST(OpenDevice__statuses)
     made = device;
     ok_status(CALL(provider, OpenDevice, rig_guid("10.1.1.1"), &made), WV_INSUFFICIENT_RESOURCES);
     ok_ptr(made, ==, NULL);
+    fake_fail(FAKE_ibv_alloc_pd, 1, ENOMEM);
+    ok_status(CALL(provider, QueryDevice, rig_guid("10.1.1.1"), &attributes), WV_INSUFFICIENT_RESOURCES);
 }
 
 TEST(Device__no_address_at_all)

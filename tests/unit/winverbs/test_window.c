@@ -106,6 +106,28 @@ TEST(BindMemoryWindow__key_at_return)
     ok_status(CALL(s.pd, DeregisterMemory, keys.Lkey, NULL), WV_SUCCESS);
 }
 
+static void bind_fails(enum ibv_wc_status ibv, WV_WC_STATUS wv)
+{
+    NET32 rkey = 0;
+
+    fake_wire_hold_data(true);
+    ok_status(bind_at(1, 0, 64, WV_ACCESS_REMOTE_READ, &rkey), WV_SUCCESS);
+    ok_uint(fake_qp_complete(s.verbs[1], FAKE_SEND, 1, ibv, 0), ==, 1);
+    done(WvBindWindow, 1, wv);
+    fake_wire_hold_data(false);
+    rig_release(window);
+}
+
+TEST(BindMemoryWindow__refused_by_the_device)
+{
+    bind_fails(IBV_WC_MW_BIND_ERR, WvWcMwBindError);
+}
+
+TEST(BindMemoryWindow__fails_on_the_device)
+{
+    bind_fails(IBV_WC_FATAL_ERR, WvWcError);
+}
+
 /* Length 0 unbinds: the key is dead, the region free. */
 TEST(BindMemoryWindow__unbind)
 {
