@@ -98,6 +98,20 @@ TEST(Provider_ResolveAddress__rows)
     ok_status(CALL(provider, ResolveAddress, (struct sockaddr *)&address, 16, &id), ND_INVALID_ADDRESS);
 }
 
+TEST(Provider_ResolveAddress__out_of_memory)
+{
+    struct sockaddr_in address = front_v4("10.1.1.1");
+    UINT64 id = 1;
+
+    NdFlushProviders();
+    fake_alloc_fail(1); /* the list */
+    ok_status(CALL(provider, ResolveAddress, (struct sockaddr *)&address, 16, &id), ND_NO_MEMORY);
+    fake_alloc_clear();
+    ok_uint(id, ==, 1);
+    ok_status(CALL(provider, ResolveAddress, (struct sockaddr *)&address, 16, &id), ND_SUCCESS);
+    ok_uint(id, ==, info.AdapterId);
+}
+
 TEST(Provider_OpenAdapter__rows)
 {
     void *opened = &opened;
@@ -124,6 +138,7 @@ TEST(Provider_OpenAdapter__out_of_memory)
     void *opened;
     unsigned n;
 
+    NdFlushProviders(); /* the first one is the list's */
     for (n = 1;; n++) {
         HRESULT status;
 
