@@ -69,7 +69,7 @@ TEST(status_from_wc__every_row)
     }
 }
 
-/* An early provider of version 2 gave 0x00010000 for flushed requests; nobody expects it (A31). */
+/* An early provider of version 2 gave 0x00010000 for flushed requests; nobody expects it (A31, D26). */
 TEST(status_from_wc__nothing_beyond_the_documented_statuses)
 {
     static const HRESULT documented[] = { ND_SUCCESS,    ND_DATA_OVERRUN,           ND_ACCESS_VIOLATION,
