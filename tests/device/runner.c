@@ -344,6 +344,7 @@ struct player {
     int report;
     int status;
     bool ended;
+    bool cut_off; /* the frame ended it, as the other one had ended */
     char fail[1100], skip[1100];
 };
 
@@ -471,9 +472,11 @@ static bool wait_for_players(struct player *players, int n, double watchdog)
         if (failed && deadline > now() + 5)
             deadline = now() + 5;
         if (now() > deadline) {
-            for (int i = 0; i < n; i++)
+            for (int i = 0; i < n; i++) {
                 if (!players[i].ended && !failed)
                     print_stacks(players[i].pid);
+                players[i].cut_off |= !players[i].ended && failed;
+            }
             hung = !failed;
             kill(-players[0].pid, SIGKILL);
             deadline = now() + 120;
@@ -519,12 +522,22 @@ static void explain(const struct player *player, char *why, size_t size)
     snprintf(why + length, size - length, "%s%s", length ? "; " : "", text);
 }
 
+/* Whether it failed by itself. The other side of one that skips the case is left alone, and says or shows just that. */
+static bool failed_itself(const struct player *player)
+{
+    if (player->fail[0])
+        return !strstr(player->fail, gone);
+    if (player->skip[0] && WIFEXITED(player->status) && WEXITSTATUS(player->status) == EXIT_SKIP)
+        return false;
+    return player->status != 0 && !player->cut_off;
+}
+
 /* 0 passed, 1 failed, 2 skipped. */
 static int run_case(const struct device_case *test, double watchdog)
 {
     struct player players[2] = { 0 };
     int channel[2], n = 0, output = temporary(), verdict = 0;
-    char why[2400] = "";
+    char why[2400] = "", skip[1100] = "";
     double start = now();
     bool hung;
 
@@ -555,13 +568,16 @@ static int run_case(const struct device_case *test, double watchdog)
     for (int i = 0; i < n; i++)
         if (players[i].skip[0]) {
             verdict = 2;
-            snprintf(why, sizeof(why), "%s", players[i].skip);
+            snprintf(skip, sizeof(skip), "%s", players[i].skip);
         }
-    for (int i = 0; i < n && verdict != 2; i++)
-        if (players[i].status != 0) {
+    /* A skip by one side hides no failure of the other. */
+    for (int i = 0; i < n; i++)
+        if (skip[0] ? failed_itself(&players[i]) : players[i].status != 0) {
             verdict = 1;
             explain(&players[i], why, sizeof(why));
         }
+    if (verdict == 2)
+        snprintf(why, sizeof(why), "%s", skip);
     if (hung && verdict == 1)
         snprintf(why, sizeof(why), "still running after %.0f s", watchdog);
     printf("%s %s.%s%s%s (%.1f s)\n",
