@@ -207,6 +207,26 @@ ALONE(answer_of_something_else)
     wv_pair_drop(&pair);
 }
 
+/* The request arrives nowhere, and a limit of our own is over before the kernel's: the endpoint and the queue pair may try again. */
+ALONE(no_answer)
+{
+    union endpoint away = endpoint_from("10.8.0.77");
+    struct wvpair pair;
+    struct wvlink *a;
+
+    if (!runner_machine() || runner_wire() || runner_iwarp())
+        harness_skip("needs an address that takes packets and never answers");
+    setenv("NDVERBS_CONNECT_TIMEOUT_MS", "300", 1);
+    wv_pair_make(&pair, NULL);
+    a = &pair.link[0];
+    wv_bind(a);
+    endpoint_set_port(&away, 5000);
+    for (int i = 0; i < 2; i++)
+        ok_status(wv_try_connect(a, &away), WV_TIMEOUT);
+    wv_pair_meet(&pair);
+    wv_pair_drop(&pair);
+}
+
 /* ---- the path before it ---- */
 
 /* The device's port has that address of the path, and says of itself what the path says. */
