@@ -314,6 +314,47 @@ ALONE(multicast_statuses)
     wv_close(&host);
 }
 
+/* rxe lets that many queue pairs into a group (RXE_MAX_MCAST_QP_ATTACH); the next one may come when another one has left. */
+#define GROUP_MOST 56
+
+ALONE(multicast_group_is_full)
+{
+    union endpoint group = endpoint_from("239.7.7.6");
+    IWVDatagramQueuePair *qp[GROUP_MOST + 1];
+    WV_QP_CREATE create = { 0 };
+    WV_DATAGRAM_ATTRIBUTES at;
+    IWVDatagramEndpoint *d;
+    IWVCompletionQueue *cq;
+    struct wvhost host;
+    SIZE_T entries = 2 * (GROUP_MOST + 1);
+    WV_GID gid;
+
+    need_datagrams();
+    wv_open(&host);
+    d = wv_make_datagram(&host);
+    bind_to(d, &host);
+    ok_status(CALL(d, JoinMulticast, &group.any, NULL), WV_SUCCESS);
+    at = attributes_of(d, &group);
+    gid = at.Param.AddressVector.Route.DGid;
+    ok_status(CALL(host.device, CreateCompletionQueue, &entries, &cq), WV_SUCCESS);
+    create.pSendCq = create.pReceiveCq = cq;
+    create.SendDepth = create.ReceiveDepth = create.SendSge = create.ReceiveSge = 1;
+    create.QpType = WvQpTypeUd;
+    for (int i = 0; i <= GROUP_MOST; i++) {
+        ok_status(CALL(host.pd, CreateDatagramQueuePair, &create, &qp[i]), WV_SUCCESS);
+        ok_status(CALL(qp[i], AttachMulticast, &gid, at.Param.AddressVector.DLid, NULL),
+                  i < GROUP_MOST ? WV_SUCCESS : WV_INSUFFICIENT_RESOURCES);
+    }
+    ok_status(CALL(qp[GROUP_MOST], DetachMulticast, &gid, at.Param.AddressVector.DLid, NULL), WV_NOT_FOUND);
+    ok_status(CALL(qp[3], DetachMulticast, &gid, at.Param.AddressVector.DLid, NULL), WV_SUCCESS);
+    ok_status(CALL(qp[GROUP_MOST], AttachMulticast, &gid, at.Param.AddressVector.DLid, NULL), WV_SUCCESS);
+    for (int i = 0; i <= GROUP_MOST; i++)
+        release_last(qp[i]);
+    release_last(cq);
+    release_last(d);
+    wv_close(&host);
+}
+
 /* A group's messages are received by another process: as many as were sent, each once. */
 
 static void join(struct wvhost *host, struct wvud *ud, IWVDatagramEndpoint **d, WV_DATAGRAM_PARAM *param)
