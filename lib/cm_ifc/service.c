@@ -202,7 +202,7 @@ static int bind_and_listen(struct service *service, const union address *address
     if (rdma_bind_addr(cmid->id, &copy.sa) != 0 || rdma_listen(cmid->id, 0) != 0)
         error = errno;
     if (error) {
-        log_info("rdma_bind_addr or rdma_listen: %s", strerror(error));
+        status_info(error, status_from_cm_errno(error), "rdma_bind_addr or rdma_listen");
         cmid_destroy(cmid);
         return error;
     }

@@ -41,8 +41,8 @@ static NTSTATUS find_port(struct adapter *adapter)
     int error = ibv_query_port(adapter->device->verbs, adapter->port, &port);
 
     if (error) {
-        log_warn("ibv_query_port of %s port %u: %s", adapter->device->name, adapter->port, strerror(error));
-        return status_from_create_errno(error);
+        return status_warn(error, status_from_create_errno(error), "ibv_query_port of %s port %u",
+                           adapter->device->name, adapter->port);
     }
     adapter->ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
     adapter->limits.max_transfer =
@@ -61,7 +61,7 @@ static NTSTATUS anchor_bind(struct adapter *adapter, const struct address_entry 
     if (rdma_bind_addr(adapter->anchor->id, &address.sa) == 0)
         return ND_SUCCESS;
     status = errno == ENODEV ? ND_DEVICE_REMOVED : ND_INSUFFICIENT_RESOURCES;
-    log_warn("rdma_bind_addr of %s: %s", address_text(&address.sa, text, sizeof(text)), strerror(errno));
+    status_warn(errno, status, "rdma_bind_addr of %s", address_text(&address.sa, text, sizeof(text)));
     address_list_invalidate();
     return status;
 }
@@ -95,8 +95,7 @@ static NTSTATUS open_on(const char *name, uint8_t port, const struct address_ent
         goto err_device;
     adapter->pd = ibv_alloc_pd(device->verbs);
     if (!adapter->pd) {
-        status = status_from_create_errno(errno);
-        log_warn("ibv_alloc_pd of %s: %s", device->name, strerror(errno));
+        status = status_warn(errno, status_from_create_errno(errno), "ibv_alloc_pd of %s", device->name);
         goto err_device;
     }
     pthread_mutex_lock(&device->lock);

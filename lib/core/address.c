@@ -12,6 +12,7 @@
 #include "ndstatus.h"
 
 #include "log.h"
+#include "status.h"
 
 size_t address_length(const struct sockaddr *address)
 {
@@ -130,19 +131,18 @@ static NTSTATUS route_status(int error)
     }
 }
 
-static int route_socket(int family)
-{
-    int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), error = errno;
-
-    if (fd < 0)
-        log_warn("socket: %s", strerror(error));
-    errno = error;
-    return fd;
-}
-
 static NTSTATUS no_socket(void)
 {
     return errno == EAFNOSUPPORT ? ND_NETWORK_UNREACHABLE : ND_UNSUCCESSFUL;
+}
+
+static int route_socket(int family)
+{
+    int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        status_warn(errno, no_socket(), "socket");
+    return fd;
 }
 
 /* Connecting a datagram socket sends nothing: it is the kernel's route look-up and choice of source address. 0 or errno. */
@@ -158,7 +158,7 @@ static int route_look_up(int fd, const struct sockaddr *remote)
     if (connect(fd, &to.sa, (socklen_t)address_length(&to.sa)) == 0)
         return 0;
     error = errno;
-    log_info("no route to %s: %s", address_text(remote, text, sizeof(text)), strerror(error));
+    status_info(error, route_status(error), "no route to %s", address_text(remote, text, sizeof(text)));
     return error;
 }
 

@@ -8,18 +8,8 @@
 #include "ndstatus.h"
 #include "status.h"
 
-NTSTATUS ah_create(struct adapter *adapter, struct ibv_ah_attr *attr, struct ibv_ah **out)
+static NTSTATUS create_status(int error)
 {
-    int error;
-
-    if (adapter_removed(adapter))
-        return ND_DEVICE_REMOVED;
-    errno = 0;
-    *out = ibv_create_ah(adapter->pd, attr);
-    if (*out)
-        return ND_SUCCESS;
-    error = errno;
-    log_info("ibv_create_ah on %s: %s", adapter->device->name, strerror(error));
     if (error == ENOMEM)
         return ND_NO_MEMORY;
     /* Some providers refuse an address and set no errno; one whose neighbour does not answer is unreachable. */
@@ -28,6 +18,17 @@ NTSTATUS ah_create(struct adapter *adapter, struct ibv_ah_attr *attr, struct ibv
     if (error == EOPNOTSUPP || error == ENOSYS) /* iWARP */
         return ND_NOT_SUPPORTED;
     return status_from_create_errno(error);
+}
+
+NTSTATUS ah_create(struct adapter *adapter, struct ibv_ah_attr *attr, struct ibv_ah **out)
+{
+    if (adapter_removed(adapter))
+        return ND_DEVICE_REMOVED;
+    errno = 0;
+    *out = ibv_create_ah(adapter->pd, attr);
+    if (*out)
+        return ND_SUCCESS;
+    return status_info(errno, create_status(errno), "ibv_create_ah on %s", adapter->device->name);
 }
 
 void ah_destroy(struct ibv_ah *ah)

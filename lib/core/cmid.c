@@ -130,19 +130,20 @@ static void channel_ready(struct engine_io *io)
 NTSTATUS cmid_channel_create(struct rdma_event_channel **out)
 {
     struct rdma_event_channel *made = rdma_create_event_channel();
+    NTSTATUS status;
     int error;
 
     if (!made) {
         error = errno;
-        log_warn("rdma_create_event_channel: %s", strerror(error));
-        return error == ENOENT || error == ENODEV || error == ENXIO || error == EACCES || error == EPERM
-                   ? ND_DEVICE_NOT_READY
-                   : status_from_create_errno(error);
+        status = error == ENOENT || error == ENODEV || error == ENXIO || error == EACCES || error == EPERM
+                     ? ND_DEVICE_NOT_READY
+                     : status_from_create_errno(error);
+        return status_warn(error, status, "rdma_create_event_channel");
     }
     if (fcntl(made->fd, F_SETFL, fcntl(made->fd, F_GETFL) | O_NONBLOCK) != 0) {
-        log_warn("fcntl: %s", strerror(errno));
+        status = status_warn(errno, ND_INSUFFICIENT_RESOURCES, "fcntl");
         rdma_destroy_event_channel(made);
-        return ND_INSUFFICIENT_RESOURCES;
+        return status;
     }
     *out = made;
     return ND_SUCCESS;
@@ -194,8 +195,7 @@ static NTSTATUS create(void *owner, void (*event)(struct cmid *, const struct cm
     if (!cmid)
         return ND_NO_MEMORY;
     if (rdma_create_id(channel, &cmid->id, cmid, space) != 0) {
-        status = status_from_create_errno(errno);
-        log_warn("rdma_create_id: %s", strerror(errno));
+        status = status_warn(errno, status_from_create_errno(errno), "rdma_create_id");
         free(cmid);
         return status;
     }

@@ -105,7 +105,7 @@ static int resolve_address(struct connection *conn)
 
     if (rdma_resolve_addr(conn->cmid->id, NULL, &dest.sa, (int)tunables()->resolve_timeout_ms) == 0)
         return 0;
-    log_info("rdma_resolve_addr: %s", strerror(errno));
+    status_info(errno, status_from_resolve_errno(errno), "rdma_resolve_addr");
     return errno;
 }
 
@@ -114,8 +114,7 @@ static void resolve_route(struct connection *conn)
     connection_set_ack_timeout(conn->cmid, false);
     if (rdma_resolve_route(conn->cmid->id, (int)tunables()->resolve_timeout_ms) == 0)
         return;
-    log_info("rdma_resolve_route: %s", strerror(errno));
-    connection_fail(conn, status_from_route_errno(errno));
+    connection_fail(conn, status_info(errno, status_from_route_errno(errno), "rdma_resolve_route"));
 }
 
 void connection_fill_param(const struct connection *conn, struct rdma_conn_param *param, const void *data,
@@ -158,8 +157,7 @@ static void send_request(struct connection *conn)
     connection_fill_param(conn, &param, conn->data, conn->data_length);
     if (rdma_connect(conn->cmid->id, &param) == 0)
         return;
-    log_warn("rdma_connect: %s", strerror(errno));
-    connection_fail(conn, connection_connect_status(errno));
+    connection_fail(conn, status_warn(errno, connection_connect_status(errno), "rdma_connect"));
 }
 
 /* Windows takes a loopback destination for the adapter's own address (rdma-mapping.md 8). */
@@ -386,9 +384,9 @@ NTSTATUS connection_accept(struct connection *conn, struct qp *qp, uint32_t inbo
             set_connected(conn);
         return ND_SUCCESS;
     }
-    if (ready)
-        log_info("rdma_accept: %s", strerror(errno));
     status = adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
+    if (ready)
+        status_info(errno, status, "rdma_accept");
     if (!conn->qp_moved)
         restore_qp(conn, ready);
     connection_close(conn);
@@ -405,8 +403,8 @@ NTSTATUS connection_reject(struct connection *conn, const void *data, size_t len
     NTSTATUS status = ND_SUCCESS;
 
     if (result != 0) {
-        log_info("%s: %s", established ? "rdma_disconnect" : "rdma_reject", strerror(errno));
         status = adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
+        status_info(errno, status, "%s", established ? "rdma_disconnect" : "rdma_reject");
     }
     restore_qp(conn, true);
     connection_close(conn);

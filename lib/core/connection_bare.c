@@ -23,12 +23,16 @@ void connection_renew(struct connection *conn, struct adapter *adapter)
     conn->state = WIRE_IDLE;
 }
 
+static NTSTATUS lost_status(const struct connection *conn)
+{
+    return adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
+}
+
 /* If the peer has taken its reply back, the event that says so is on its way: the id stays for it. */
 NTSTATUS connection_complete_bare(struct connection *conn)
 {
     if (!connection_is_iw(conn) && rdma_establish(conn->cmid->id) != 0) {
-        log_info("rdma_establish: %s", strerror(errno));
-        return adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
+        return status_info(errno, lost_status(conn), "rdma_establish");
     }
     conn->state = WIRE_ESTABLISHED;
     return ND_SUCCESS;
@@ -36,13 +40,15 @@ NTSTATUS connection_complete_bare(struct connection *conn)
 
 NTSTATUS connection_accept_bare(struct connection *conn, struct rdma_conn_param *param)
 {
+    NTSTATUS status;
+
     if (rdma_accept(conn->cmid->id, param) == 0) {
         conn->state = WIRE_REPLY_OUT;
         return ND_SUCCESS;
     }
-    log_info("rdma_accept: %s", strerror(errno));
+    status = status_info(errno, lost_status(conn), "rdma_accept");
     connection_close(conn);
-    return adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
+    return status;
 }
 
 void connection_establish_bare(struct connection *conn)

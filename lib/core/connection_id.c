@@ -111,8 +111,7 @@ static NTSTATUS id_bind(struct connection *conn, struct cmid *cmid, const union 
         }
         error = errno;
     }
-    log_info("rdma_bind_addr: %s", strerror(error));
-    return status_from_bind_errno(error, true, address_port(&address->sa));
+    return status_info(error, status_from_bind_errno(error, true, address_port(&address->sa)), "rdma_bind_addr");
 }
 
 NTSTATUS connection_bind(struct connection *conn, const union address *address)

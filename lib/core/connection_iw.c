@@ -131,7 +131,7 @@ static void attempt_run(struct engine_work *work)
     int error = connect_when_free(attempt);
 
     if (error)
-        log_info("rdma_connect: %s", strerror(error));
+        status_info(error, connect_status(error), "rdma_connect");
     let_device(attempt);
     pthread_mutex_lock(&conn->lock);
     attempt->running = false;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "status.h"
 #include "tunable.h"
 
 /* Attribute bits with which old kernels filled in Ethernet addresses; an InfiniBand port refuses them. */
@@ -71,6 +72,12 @@ static void add_rights(const struct connection *conn, struct ibv_qp_attr *attr, 
     *mask |= IBV_QP_ACCESS_FLAGS;
 }
 
+/* What the application hears of a queue pair that does not go on. */
+static NTSTATUS lost_status(const struct connection *conn)
+{
+    return adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
+}
+
 static bool move(struct connection *conn, enum ibv_qp_state state, bool rights)
 {
     struct ibv_qp_attr attr;
@@ -83,7 +90,7 @@ static bool move(struct connection *conn, enum ibv_qp_state state, bool rights)
         add_rights(conn, &attr, &mask);
     error = qp_modify(conn->qp, &attr, mask);
     if (error) {
-        log_warn("ibv_modify_qp to state %d: %s", state, strerror(error));
+        status_warn(error, lost_status(conn), "ibv_modify_qp to state %d", state);
         return false;
     }
     if (state != IBV_QPS_INIT)
@@ -139,7 +146,7 @@ bool connection_qp_establish(struct connection *conn)
         return false;
     if (rdma_establish(conn->cmid->id) == 0)
         return true;
-    log_info("rdma_establish: %s", strerror(errno));
+    status_info(errno, lost_status(conn), "rdma_establish");
     return false;
 }
 

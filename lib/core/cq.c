@@ -122,8 +122,8 @@ NTSTATUS cq_create(struct adapter *adapter, uint32_t depth, uint16_t group, uint
     cq->stash_size = size;
     vector = completion_vector(device, group, affinity);
     if (!make_device_cq(cq, entries_wanted(cq, depth), vector) && !make_device_cq(cq, depth, vector)) {
-        status = status_from_create_errno(errno);
-        log_warn("ibv_create_cq of %u entries on %s: %s", depth, device->name, strerror(errno));
+        status = status_warn(errno, status_from_create_errno(errno), "ibv_create_cq of %u entries on %s", depth,
+                             device->name);
         goto err_stash;
     }
     cq->entries = (uint32_t)cq->verbs->cqe;

@@ -160,8 +160,7 @@ static NTSTATUS ensure_id_locked(struct datagram *d)
     if (d->bound)
         datagram_share_port(cmid);
     if (d->bound && rdma_bind_addr(cmid->id, &local.sa) != 0) {
-        status = status_from_bind_errno(errno, true, address_port(&local.sa));
-        log_info("rdma_bind_addr: %s", strerror(errno));
+        status = status_info(errno, status_from_bind_errno(errno, true, address_port(&local.sa)), "rdma_bind_addr");
         cmid_destroy(cmid);
         return status;
     }
@@ -182,8 +181,7 @@ static NTSTATUS bind_locked(struct datagram *d, const union address *address)
         return status == ND_DEVICE_NOT_READY ? ND_INSUFFICIENT_RESOURCES : status;
     datagram_ref(d);
     if (rdma_bind_addr(cmid->id, &local.sa) != 0) {
-        status = status_from_bind_errno(errno, true, address_port(&local.sa));
-        log_info("rdma_bind_addr: %s", strerror(errno));
+        status = status_info(errno, status_from_bind_errno(errno, true, address_port(&local.sa)), "rdma_bind_addr");
         cmid_destroy(cmid);
         return status;
     }
@@ -226,8 +224,7 @@ static NTSTATUS listen_locked(struct datagram *d, uint64_t limit)
     if (status != ND_SUCCESS)
         return status;
     if (rdma_listen(d->cmid->id, 0) != 0) {
-        log_info("rdma_listen: %s", strerror(errno));
-        return status_from_bind_errno(errno, true, address_port(&d->local.sa));
+        return status_info(errno, status_from_bind_errno(errno, true, address_port(&d->local.sa)), "rdma_listen");
     }
     d->queue_limit = limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
     d->state = DATAGRAM_LISTENING;
@@ -323,8 +320,7 @@ NTSTATUS datagram_lookup(struct datagram *d, const union address *dest, const vo
     status = ensure_id_locked(d);
     if (status == ND_SUCCESS &&
         rdma_resolve_addr(d->cmid->id, NULL, &target.sa, (int)tunables()->resolve_timeout_ms) != 0) {
-        log_info("rdma_resolve_addr: %s", strerror(errno));
-        status = status_from_resolve_errno(errno);
+        status = status_info(errno, status_from_resolve_errno(errno), "rdma_resolve_addr");
     }
     if (status != ND_SUCCESS) {
         request_discard(request);
@@ -365,10 +361,9 @@ NTSTATUS datagram_accept(struct datagram *d, uint32_t qp_num, const void *data, 
     if (status != ND_SUCCESS)
         goto out;
     if (rdma_accept(d->cmid->id, &param) != 0) {
-        log_info("rdma_accept of a datagram id: %s", strerror(errno));
+        status = status_info(errno, ND_CONNECTION_ABORTED, "rdma_accept of a datagram id");
         request_discard(request);
         datagram_drop_locked(d, ND_CONNECTION_ABORTED);
-        status = ND_CONNECTION_ABORTED;
         goto out;
     }
     d->state = DATAGRAM_DONE;
@@ -395,8 +390,7 @@ NTSTATUS datagram_reject(struct datagram *d, const void *data, size_t length)
         status = out_of_turn(d);
     } else {
         if (rdma_reject(d->cmid->id, length ? data : NULL, (uint8_t)length) != 0) {
-            log_info("rdma_reject of a datagram id: %s", strerror(errno));
-            status = ND_CONNECTION_ABORTED;
+            status = status_info(errno, ND_CONNECTION_ABORTED, "rdma_reject of a datagram id");
         }
         datagram_drop_locked(d, ND_CANCELED);
     }
@@ -417,21 +411,22 @@ static struct datagram_group *find_group_locked(struct datagram *d, const union 
     return NULL;
 }
 
+static NTSTATUS join_status(int error)
+{
+    if (error == ENOSYS || error == EOPNOTSUPP)
+        return ND_NOT_SUPPORTED;
+    return error == EINVAL || error == EADDRNOTAVAIL ? ND_INVALID_ADDRESS : status_from_create_errno(error);
+}
+
 static NTSTATUS join_locked(struct datagram *d, const union address *address, struct datagram_group *group)
 {
-    int error;
-
     group->address = *address;
     /* The event may be dispatched before the call returns; it waits for our lock. */
     if (rdma_join_multicast(d->cmid->id, &group->address.sa, group) == 0) {
         list_add_tail(&d->groups, &group->link);
         return ND_SUCCESS;
     }
-    error = errno;
-    log_info("rdma_join_multicast: %s", strerror(error));
-    if (error == ENOSYS || error == EOPNOTSUPP)
-        return ND_NOT_SUPPORTED;
-    return error == EINVAL || error == EADDRNOTAVAIL ? ND_INVALID_ADDRESS : status_from_create_errno(error);
+    return status_info(errno, join_status(errno), "rdma_join_multicast");
 }
 
 NTSTATUS datagram_join(struct datagram *d, const union address *address, OVERLAPPED *ov)

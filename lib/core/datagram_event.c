@@ -101,8 +101,8 @@ static void send_lookup(struct datagram *d)
     if (rdma_connect(d->cmid->id, &param) == 0) {
         d->state = DATAGRAM_LOOKUP_OUT;
     } else {
-        log_info("rdma_connect of a datagram id: %s", strerror(errno));
-        datagram_lookup_failed_locked(d, status_from_connect_errno(errno));
+        datagram_lookup_failed_locked(
+            d, status_info(errno, status_from_connect_errno(errno), "rdma_connect of a datagram id"));
     }
 }
 

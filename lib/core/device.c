@@ -304,9 +304,7 @@ static NTSTATUS open_verbs(const char *name, struct device *device)
 
     list = ibv_get_device_list(&count);
     if (!list) {
-        status = status_from_create_errno(errno);
-        log_warn("ibv_get_device_list: %s", strerror(errno));
-        return status;
+        return status_warn(errno, status_from_create_errno(errno), "ibv_get_device_list");
     }
     for (int i = 0; i < count && status == ND_INVALID_PARAMETER; i++) {
         if (strcmp(ibv_get_device_name(list[i]), name) != 0)
@@ -315,9 +313,9 @@ static NTSTATUS open_verbs(const char *name, struct device *device)
         device->guid = be64toh(ibv_get_device_guid(list[i]));
         device->transport = list[i]->transport_type == IBV_TRANSPORT_IWARP ? DEVICE_IW : DEVICE_IB;
         device->verbs = ibv_open_device(list[i]);
-        status = device->verbs ? ND_SUCCESS : status_from_create_errno(errno);
+        status = ND_SUCCESS;
         if (!device->verbs)
-            log_warn("ibv_open_device of %s: %s", name, strerror(errno));
+            status = status_warn(errno, status_from_create_errno(errno), "ibv_open_device of %s", name);
     }
     ibv_free_device_list(list);
     return status;
@@ -368,8 +366,7 @@ static NTSTATUS device_create(const char *name, struct device **out)
         goto err_free;
     error = ibv_query_device(device->verbs, &device->attr);
     if (error) {
-        status = status_from_create_errno(error);
-        log_warn("ibv_query_device of %s: %s", name, strerror(error));
+        status = status_warn(error, status_from_create_errno(error), "ibv_query_device of %s", name);
         goto err_close;
     }
     if (!set_nonblocking(device->verbs->async_fd)) {

@@ -227,20 +227,16 @@ NTSTATUS device_find_limits(struct device *device)
     limits->max_cq_depth = find_cq_depth(device);
     trial.pd = ibv_alloc_pd(device->verbs);
     if (!trial.pd) {
-        status = status_from_create_errno(errno);
-        log_warn("ibv_alloc_pd of %s: %s", device->name, strerror(errno));
-        return status;
+        return status_warn(errno, status_from_create_errno(errno), "ibv_alloc_pd of %s", device->name);
     }
     trial.cq = ibv_create_cq(device->verbs, 1, NULL, device->channel, 0);
     if (!trial.cq) {
-        status = status_from_create_errno(errno);
-        log_warn("ibv_create_cq of %s: %s", device->name, strerror(errno));
+        status = status_warn(errno, status_from_create_errno(errno), "ibv_create_cq of %s", device->name);
         goto out;
     }
     inline_size = find_inline(&trial);
     if (!find_together(&trial, &depth, &sge, &inline_size)) {
-        status = status_from_create_errno(errno);
-        log_warn("ibv_create_qp of %s: %s", device->name, strerror(errno));
+        status = status_warn(errno, status_from_create_errno(errno), "ibv_create_qp of %s", device->name);
         goto out;
     }
     /* The kernel counts the pages of a registration in 32 bits; the first and the last may be partly outside. */

@@ -22,13 +22,11 @@ static NTSTATUS get_list(struct ibv_device ***list, int *count)
     *list = ibv_get_device_list(count);
     if (*list)
         return ND_SUCCESS;
-    log_warn("ibv_get_device_list: %s", strerror(errno));
     /* No kernel module, or none that may be asked: no device. */
-    if (errno == ENOSYS || errno == EPERM || errno == ENOENT) {
+    status = errno == ENOSYS || errno == EPERM || errno == ENOENT ? ND_SUCCESS : status_from_create_errno(errno);
+    if (status == ND_SUCCESS)
         *count = 0;
-        return ND_SUCCESS;
-    }
-    return status_from_create_errno(errno);
+    return status_warn(errno, status, "ibv_get_device_list");
 }
 
 static void put_list(struct ibv_device **list)
@@ -95,8 +93,7 @@ NTSTATUS device_query_port(struct device *device, uint8_t port, struct ibv_port_
     error = ibv_query_port(device->verbs, port, attr);
     if (!error)
         return ND_SUCCESS;
-    log_warn("ibv_query_port of %s port %u: %s", device->name, port, strerror(error));
-    return status_from_create_errno(error);
+    return status_warn(error, status_from_create_errno(error), "ibv_query_port of %s port %u", device->name, port);
 }
 
 NTSTATUS device_query_gid(struct device *device, uint8_t port, uint32_t index, union ibv_gid *gid)

@@ -403,10 +403,7 @@ static NTSTATUS bind_one_locked(struct listener *l, union address *address)
         return status;
     listener_ref(l);
     if (rdma_bind_addr(cmid->id, &address->sa) != 0) {
-        int error = errno;
-
-        log_info("rdma_bind_addr: %s", strerror(error));
-        status = status_from_bind_errno(error, true, address_port(&address->sa));
+        status = status_info(errno, status_from_bind_errno(errno, true, address_port(&address->sa)), "rdma_bind_addr");
     } else if (!cmid->id->verbs) {
         status = ND_INVALID_ADDRESS;
     }
@@ -539,8 +536,7 @@ NTSTATUS listener_listen(struct listener *l, uint32_t backlog)
          * at once and counted here. */
         if (rdma_listen(l->id[i]->id, 0) == 0)
             continue;
-        log_info("rdma_listen: %s", strerror(errno));
-        status = status_from_bind_errno(errno, true, address_port(&l->local.sa));
+        status = status_info(errno, status_from_bind_errno(errno, true, address_port(&l->local.sa)), "rdma_listen");
         if (i > 0)
             drop_ids_locked(l); /* some listen already and cannot go back: the listener is of no further use */
         goto out;

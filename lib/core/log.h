@@ -5,7 +5,8 @@
 /* One line per failure or decline, to stderr, chosen by NDVERBS_LOG=none|error|warn|info|debug|trace (default warn).
  * error: the library cannot work; warn: a foreign call failed (its name and errno text) or the device misbehaved;
  * info: a decline with its reason (address, device, limit, flag); debug: connection events; trace: method entries,
- * compiled in by -Dtrace=true only. A failure is logged once, where it happened; callers add nothing. Any thread,
+ * compiled in by -Dtrace=true only. A failure is logged once, where it happened and with the status that comes of it
+ * (status_warn and status_info in status.h); callers add nothing. Any thread,
  * loop callbacks included. errno is preserved. */
 enum log_level {
     LOG_NONE,

@@ -39,16 +39,17 @@ static int access_from_flags(const struct device *device, uint32_t flags)
 }
 
 /* The usual cause of ENOMEM and EPERM is the limit on locked memory, so the line names it. */
-static void report_failure(const struct adapter *adapter, size_t length, int error)
+static NTSTATUS report_failure(const struct adapter *adapter, size_t length, int error)
 {
+    NTSTATUS status = status_from_reg_errno(error);
     struct rlimit limit;
 
     if ((error == ENOMEM || error == EPERM) && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
         limit.rlim_cur != RLIM_INFINITY)
-        log_warn("ibv_reg_mr of %zu bytes on %s: %s (RLIMIT_MEMLOCK, \"ulimit -l\", is %llu bytes)", length,
-                 adapter->device->name, strerror(error), (unsigned long long)limit.rlim_cur);
-    else
-        log_warn("ibv_reg_mr of %zu bytes on %s: %s", length, adapter->device->name, strerror(error));
+        return status_warn(error, status,
+                           "ibv_reg_mr of %zu bytes on %s (RLIMIT_MEMLOCK, \"ulimit -l\", is %llu bytes)", length,
+                           adapter->device->name, (unsigned long long)limit.rlim_cur);
+    return status_warn(error, status, "ibv_reg_mr of %zu bytes on %s", length, adapter->device->name);
 }
 
 static NTSTATUS check_arguments(const struct adapter *adapter, const void *buffer, size_t length)
@@ -81,8 +82,7 @@ NTSTATUS mr_register_access(struct adapter *adapter, const void *buffer, size_t 
     mr->access = access;
     mr->mr = ibv_reg_mr(adapter->pd, (void *)(uintptr_t)buffer, length, mr->access);
     if (!mr->mr) {
-        status = status_from_reg_errno(errno);
-        report_failure(adapter, length, errno);
+        status = report_failure(adapter, length, errno);
         free(mr);
         return status;
     }
@@ -176,9 +176,8 @@ NTSTATUS mr_deregister(struct mr *mr)
     error = dereg(mr);
     /* A device that was torn away has forgotten the region already. */
     if (error && !adapter_removed(adapter)) {
-        log_warn("ibv_dereg_mr on %s: %s", adapter->device->name, strerror(error));
         __atomic_store_n(&mr->bound, 0, __ATOMIC_RELEASE);
-        return ND_DEVICE_BUSY;
+        return status_warn(error, ND_DEVICE_BUSY, "ibv_dereg_mr on %s", adapter->device->name);
     }
     mr_free(mr);
     return ND_SUCCESS;

@@ -237,13 +237,10 @@ NTSTATUS mw_make_verbs(struct mw *mw)
 {
     struct device *device = mw->adapter->device;
     struct ibv_mw *made;
-    NTSTATUS status;
 
     made = ibv_alloc_mw(mw->adapter->pd, mw->kind == MW_ND ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
     if (!made) {
-        status = status_from_create_errno(errno);
-        log_warn("ibv_alloc_mw on %s: %s", device->name, strerror(errno));
-        return status;
+        return status_warn(errno, status_from_create_errno(errno), "ibv_alloc_mw on %s", device->name);
     }
     dealloc(mw);
     mw->verbs = made;

@@ -75,9 +75,8 @@ static NTSTATUS register_part(struct mw *mw, const struct binding *binding)
     mw->part = ibv_reg_mr(mw->adapter->pd, (void *)(uintptr_t)binding->buffer, binding->length, access);
     if (mw->part)
         return ND_SUCCESS;
-    log_warn("ibv_reg_mr of a window of %zu bytes on %s: %s", binding->length, mw->adapter->device->name,
-             strerror(errno));
-    return status_from_reg_errno(errno);
+    return status_warn(errno, status_from_reg_errno(errno), "ibv_reg_mr of a window of %zu bytes on %s",
+                       binding->length, mw->adapter->device->name);
 }
 
 /* A write of nothing: completes in order, and the peer's device looks at neither address nor key. */

@@ -250,7 +250,7 @@ static void arm_failed(struct cq *cq, int error)
 {
     struct wordlock *lock = notify_lock(cq);
 
-    log_warn("ibv_req_notify_cq: %s", strerror(error));
+    status_warn(error, ND_INTERNAL_ERROR, "ibv_req_notify_cq");
     wordlock_lock(lock);
     cq->armed = ARM_NONE;
     cq->armed_for = NULL;

@@ -84,10 +84,9 @@ static HRESULT settle(struct queue *queue, HRESULT status, bool fresh)
 static HRESULT post_failed(const struct queue *queue, int result)
 {
     int error = post_errno(result);
+    HRESULT status = status_from_post_errno(error);
 
-    if (error != ENOMEM)
-        log_warn("posting to QP %u: %s", queue->qp->number, strerror(error));
-    return status_from_post_errno(error);
+    return error == ENOMEM ? status : status_warn(error, status, "posting to QP %u", queue->qp->number);
 }
 
 /* Queue lock held, released here. */

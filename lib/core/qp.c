@@ -160,9 +160,10 @@ static int make_first(struct qp *qp, const struct qp_config *config, struct ibv_
         error = make_verbs(qp, &init, out);
     }
     if (error) {
-        log_warn("ibv_create_qp (%u/%u requests, %u/%u entries, %u bytes inline) on %s: %s", cap->max_send_wr,
-                 cap->max_recv_wr, cap->max_send_sge, cap->max_recv_sge, cap->max_inline_data,
-                 qp->adapter->device->name, strerror(error));
+        status_warn(error, status_from_create_errno(error),
+                    "ibv_create_qp (%u/%u requests, %u/%u entries, %u bytes inline) on %s", cap->max_send_wr,
+                    cap->max_recv_wr, cap->max_send_sge, cap->max_recv_sge, cap->max_inline_data,
+                    qp->adapter->device->name);
         return error;
     }
     /* The device may have given more. */

@@ -22,9 +22,7 @@ static NTSTATUS await(struct rdma_event_channel *channel, enum rdma_cm_event_typ
 
         if (rdma_get_cm_event(channel, &event) != 0) {
             if (errno != EAGAIN && errno != EINTR) {
-                status = errno;
-                log_warn("rdma_get_cm_event: %s", strerror(status));
-                return status_from_create_errno(status);
+                return status_warn(errno, status_from_create_errno(errno), "rdma_get_cm_event");
             }
             if (!readable_wait(SLEEP_POLL, channel->fd, deadline))
                 return ND_IO_TIMEOUT;
@@ -65,28 +63,18 @@ static NTSTATUS find_path(struct rdma_cm_id *id, union address *local, union add
     const struct tunables *limits = tunables();
     uint64_t deadline = limits->connect_timeout_ms ? sleep_deadline(limits->connect_timeout_ms) : SLEEP_FOREVER;
     NTSTATUS status;
-    int error;
 
-    if (rdma_bind_addr(id, &local->sa) != 0) {
-        error = errno;
-        log_info("rdma_bind_addr: %s", strerror(error));
-        return status_from_bind_errno(error, true, 0);
-    }
+    if (rdma_bind_addr(id, &local->sa) != 0)
+        return status_info(errno, status_from_bind_errno(errno, true, 0), "rdma_bind_addr");
     if (!id->verbs)
         return ND_INVALID_ADDRESS;
-    if (rdma_resolve_addr(id, NULL, &remote->sa, (int)limits->resolve_timeout_ms) != 0) {
-        error = errno;
-        log_info("rdma_resolve_addr: %s", strerror(error));
-        return status_from_resolve_errno(error);
-    }
+    if (rdma_resolve_addr(id, NULL, &remote->sa, (int)limits->resolve_timeout_ms) != 0)
+        return status_info(errno, status_from_resolve_errno(errno), "rdma_resolve_addr");
     status = await(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED, deadline);
     if (status != ND_SUCCESS)
         return status;
-    if (rdma_resolve_route(id, (int)limits->resolve_timeout_ms) != 0) {
-        error = errno;
-        log_info("rdma_resolve_route: %s", strerror(error));
-        return status_from_route_errno(error);
-    }
+    if (rdma_resolve_route(id, (int)limits->resolve_timeout_ms) != 0)
+        return status_info(errno, status_from_route_errno(errno), "rdma_resolve_route");
     return await(id->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, deadline);
 }
 
@@ -123,8 +111,7 @@ NTSTATUS resolve_path(const union address *local, const union address *remote, s
     if (status != ND_SUCCESS)
         return status;
     if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) != 0) {
-        status = status_from_create_errno(errno);
-        log_warn("rdma_create_id: %s", strerror(errno));
+        status = status_warn(errno, status_from_create_errno(errno), "rdma_create_id");
         goto out;
     }
     status = find_path(id, &entry.address, &to);

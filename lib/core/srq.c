@@ -93,8 +93,8 @@ static int make_verbs(struct srq *srq, const struct srq_config *config)
     if (error && (depth > config->depth || wish > asked))
         error = try_verbs(srq, config->depth, asked);
     if (error)
-        log_warn("ibv_create_srq (%u requests, %u entries) on %s: %s", config->depth, asked, srq->adapter->device->name,
-                 strerror(error));
+        status_warn(error, status_from_create_errno(error), "ibv_create_srq (%u requests, %u entries) on %s",
+                    config->depth, asked, srq->adapter->device->name);
     return error;
 }
 
@@ -345,7 +345,7 @@ static int receive_locked(struct srq *srq, void *context, struct ibv_sge *sges, 
 HRESULT srq_receive(struct srq *srq, void *context, const ND2_SGE *sge, uint32_t n)
 {
     struct ibv_sge copy[SGE_COPIES];
-    NTSTATUS dead;
+    NTSTATUS dead, status;
     int error = 0;
 
     if (n > srq->max_sge)
@@ -375,9 +375,8 @@ HRESULT srq_receive(struct srq *srq, void *context, const ND2_SGE *sge, uint32_t
         return ND_SUCCESS;
     if (dead)
         return dead;
-    if (error != ENOMEM)
-        log_warn("posting to a shared receive queue: %s", strerror(error));
-    return status_from_post_errno(error);
+    status = status_from_post_errno(error);
+    return error == ENOMEM ? status : status_warn(error, status, "posting to a shared receive queue");
 }
 
 /* ---- Modify ---- */
@@ -405,8 +404,8 @@ static NTSTATUS grow_device(struct srq *srq, uint32_t depth)
         srq->capacity = depth;
         return ND_SUCCESS;
     }
-    log_warn("ibv_modify_srq to %u requests on %s: %s", depth, device->name, strerror(error));
-    return status_from_create_errno(error);
+    return status_warn(error, status_from_create_errno(error), "ibv_modify_srq to %u requests on %s", depth,
+                       device->name);
 }
 
 /* srq->control held. All CQs have room for `more` further results, or none has. */

@@ -10,6 +10,8 @@
 #include "ndstatus.h"
 #include "rdma/wvstatus.h"
 
+#include "log.h"
+
 /* The one place where foreign errors become statuses (spec/ndspi-status.md sections 4 to 6; lib/doc/status-map.md lists
  * the rows for users). core speaks Network Direct v2 statuses; the v1 and WinVerbs fronts translate the few that differ
  * (ND_IO_TIMEOUT -> ND_TIMEOUT, ...) with status_v1(). All functions: any thread, no side effects. */
@@ -48,6 +50,13 @@ HRESULT status_v1(HRESULT status);
 HRESULT status_wv(HRESULT status);
 HRESULT status_wv_post(HRESULT status);
 HRESULT status_wv_endpoint(HRESULT status, bool connect, bool notify);
+
+/* The line of a failed foreign call: what the arguments say, its errno text, and the status that comes of it, which is returned.
+ * Where the status is chosen, so that there is one line. errno is preserved. */
+HRESULT status_report(enum log_level level, const char *where, int error, HRESULT status, const char *format, ...)
+    __attribute__((format(printf, 5, 6), cold));
+#define status_warn(error, status, ...) status_report(LOG_WARN, __func__, error, status, __VA_ARGS__)
+#define status_info(error, status, ...) status_report(LOG_INFO, __func__, error, status, __VA_ARGS__)
 
 /* Name and one-line text of any status of the tables (ND, NTSTATUS, WinVerbs), or NULL. */
 const char *status_name(HRESULT status);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "status.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "message.h"
 
@@ -124,4 +128,21 @@ const char *status_text(HRESULT status)
     if (index < 0)
         return NULL;
     return table[index].text ? table[index].text : message_text(table[index].value);
+}
+
+HRESULT status_report(enum log_level level, const char *where, int error, HRESULT status, const char *format, ...)
+{
+    int saved_errno = errno, threshold = log_threshold < 0 ? log_init() : log_threshold;
+    const char *name = status_name(status);
+    char text[256];
+    va_list args;
+
+    if (threshold >= (int)level) {
+        va_start(args, format);
+        vsnprintf(text, sizeof(text), format, args);
+        va_end(args);
+        log_line(level, where, "%s: %s: %s", text, strerror(error), name ? name : "no status of ours");
+    }
+    errno = saved_errno;
+    return status;
 }

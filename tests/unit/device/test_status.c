@@ -3,7 +3,9 @@
 /* Foreign errors become statuses: every row of ndspi-status.md sections 4 to 6, as lib/doc/status-map.md lists them. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ntstatus.h>
+#include <unistd.h>
 #include "harness.h"
 
 #include "core/status.h"
@@ -237,6 +239,37 @@ TEST(status_v1__only_the_timeout_differs)
     ok_status(status_v1(ND_IO_TIMEOUT), ND_TIMEOUT);
     ok_status(status_v1(ND_SUCCESS), ND_SUCCESS);
     ok_status(status_v1(ND_CONNECTION_REFUSED), ND_CONNECTION_REFUSED);
+}
+
+/* What the library has written to stderr since the last look; nothing else writes there meanwhile. */
+static const char *said(int from)
+{
+    static char text[1024];
+    ssize_t length = read(from, text, sizeof(text) - 1);
+
+    text[length > 0 ? length : 0] = '\0';
+    return text;
+}
+
+/* The line of a failed call, D4: the call, its errno and the status. */
+TEST(status_report__call_errno_and_status)
+{
+    int ends[2], saved = dup(STDERR_FILENO);
+    char wanted[256];
+
+    ok_int(pipe2(ends, O_NONBLOCK | O_CLOEXEC), ==, 0);
+    ok_int(dup2(ends[1], STDERR_FILENO), ==, STDERR_FILENO);
+    errno = EDOM;
+    ok_status(status_warn(ENOMEM, ND_INSUFFICIENT_RESOURCES, "ibv_alloc_mw on %s", "fake"), ND_INSUFFICIENT_RESOURCES);
+    ok_int(errno, ==, EDOM);
+    snprintf(wanted, sizeof(wanted), "ndverbs[%d] warn: %s: ibv_alloc_mw on fake: %s: ND_INSUFFICIENT_RESOURCES\n",
+             (int)getpid(), __func__, strerror(ENOMEM));
+    ok_str(said(ends[0]), wanted);
+    ok_status(status_info(ENOMEM, ND_NO_MEMORY, "a decline"), ND_NO_MEMORY); /* not asked for */
+    ok_str(said(ends[0]), "");
+    ok_status(status_warn(EIO, (HRESULT)0xdead0001, "odd"), (HRESULT)0xdead0001);
+    ok(strstr(said(ends[0]), ": odd: ") != NULL);
+    dup2(saved, STDERR_FILENO);
 }
 
 /* tests/lists: D4. */
