@@ -497,7 +497,7 @@ static NTSTATUS find(bool (*matches)(const struct address_entry *entry, const vo
         bool found = false;
 
         if (!list)
-            return missing;
+            return engine_dead() ? missing : ND_NO_MEMORY;
         for (size_t i = 0; i < list->count && !found; i++) {
             found = !list->entries[i].reason && matches(&list->entries[i], what);
             if (found && out)

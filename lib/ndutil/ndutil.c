@@ -101,6 +101,14 @@ HRESULT ND_HELPER_API NdQueryAddressList(DWORD flags, SOCKET_ADDRESS_LIST *out, 
     return status;
 }
 
+/* Is it one of ours? The pages have no other answer for one that cannot be looked up for want of memory. */
+static HRESULT check_local(const union address *local)
+{
+    NTSTATUS status = address_find(&local->sa, NULL);
+
+    return status == ND_NO_MEMORY ? ND_INVALID_ADDRESS : status;
+}
+
 HRESULT ND_HELPER_API NdResolveAddress(const struct sockaddr *remote, SIZE_T remote_length, struct sockaddr *local,
                                        SIZE_T *local_length)
 {
@@ -127,7 +135,7 @@ HRESULT ND_HELPER_API NdResolveAddress(const struct sockaddr *remote, SIZE_T rem
     /* The reference fills the buffer before it looks whether the address is one of its own. */
     memcpy(local, &from, needed);
     *local_length = needed;
-    status = address_find(&from.sa, NULL);
+    status = check_local(&from);
     if (status != S_OK)
         log_info("the route leaves by %s, which is no RDMA address", address_text(&from.sa, text, sizeof(text)));
     return status;
@@ -150,7 +158,7 @@ HRESULT ND_HELPER_API NdCheckAddress(const struct sockaddr *address, SIZE_T leng
 
     if (status == S_OK)
         status = import_local(address, length, &local);
-    return status == S_OK ? address_find(&local.sa, NULL) : status;
+    return status == S_OK ? check_local(&local) : status;
 }
 
 HRESULT ND_HELPER_API NdOpenAdapter(REFIID iid, const struct sockaddr *address, SIZE_T length, VOID **out)
