@@ -195,6 +195,8 @@ static void probe(struct address_entry *entry, struct rdma_event_channel *channe
  * is to say so, since the address itself then looks like one without a device. */
 static int count_devices(void)
 {
+    static int before; /* under build_lock */
+    struct ibv_context **contexts;
     struct ibv_device **devices;
     int count = 0;
 
@@ -207,6 +209,10 @@ static int count_devices(void)
             log_info("%s is not used: its node GUID is 0", ibv_get_device_name(devices[i]));
     }
     ibv_free_device_list(devices);
+    /* The probes made librdmacm open every device, and it lets go of one that is being deleted in this call only. */
+    if (count < before && (contexts = rdma_get_devices(NULL)) != NULL)
+        rdma_free_devices(contexts);
+    before = count;
     return count;
 }
 
