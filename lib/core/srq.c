@@ -395,6 +395,7 @@ static NTSTATUS grow_device(struct srq *srq, uint32_t depth)
 {
     struct ibv_srq_attr attr = { .max_wr = depth };
     const struct device *device = srq->adapter->device;
+    NTSTATUS status;
     int error;
 
     if (depth <= srq->capacity)
@@ -404,8 +405,14 @@ static NTSTATUS grow_device(struct srq *srq, uint32_t depth)
         srq->capacity = depth;
         return ND_SUCCESS;
     }
-    return status_warn(error, status_from_create_errno(error), "ibv_modify_srq to %u requests on %s", depth,
-                       device->name);
+    status =
+        status_warn(error, status_from_create_errno(error), "ibv_modify_srq to %u requests on %s", depth, device->name);
+    if (error == ENOMEM && device->soft) {
+        /* As with completion queues (cq.c): the provider of rxe has lost its mapping if it was the mmap that failed. */
+        log_warn("a shared receive queue of %s cannot be used any more", device->name);
+        srq_die(srq, srq->policy->error);
+    }
+    return status;
 }
 
 /* srq->control held. All CQs have room for `more` further results, or none has. */
