@@ -112,6 +112,13 @@ NTSTATUS address_import(const struct sockaddr *address, size_t length, union add
     return ND_SUCCESS;
 }
 
+HRESULT address_report(const char *where, int error, HRESULT status, const char *call, const struct sockaddr *address)
+{
+    char text[64];
+
+    return status_report(LOG_INFO, where, error, status, "%s of %s", call, address_text(address, text, sizeof(text)));
+}
+
 static NTSTATUS route_status(int error)
 {
     switch (error) {

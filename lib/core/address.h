@@ -61,6 +61,11 @@ uint16_t address_port(const struct sockaddr *address); /* host order */
 void address_set_port(struct sockaddr *address, uint16_t port);
 const char *address_text(const struct sockaddr *address, char *buffer, size_t size); /* for logs */
 
+/* status_info (status.h) of a call with an address, which the line names. */
+HRESULT address_report(const char *where, int error, HRESULT status, const char *call, const struct sockaddr *address)
+    __attribute__((cold));
+#define address_info(error, status, call, address) address_report(__func__, error, status, call, address)
+
 /* The usable entry for a local address (port ignored; a scope id of 0 fits any). An address that is not in the list is
  * looked for once more in a new one. ND_SUCCESS with *out filled, ND_INVALID_ADDRESS. Any thread. */
 NTSTATUS address_find(const struct sockaddr *address, struct address_entry *out);

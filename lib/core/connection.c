@@ -105,7 +105,7 @@ static int resolve_address(struct connection *conn)
 
     if (rdma_resolve_addr(conn->cmid->id, NULL, &dest.sa, (int)tunables()->resolve_timeout_ms) == 0)
         return 0;
-    status_info(errno, status_from_resolve_errno(errno), "rdma_resolve_addr");
+    address_info(errno, status_from_resolve_errno(errno), "rdma_resolve_addr", &dest.sa);
     return errno;
 }
 

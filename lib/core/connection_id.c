@@ -111,7 +111,8 @@ static NTSTATUS id_bind(struct connection *conn, struct cmid *cmid, const union 
         }
         error = errno;
     }
-    return status_info(error, status_from_bind_errno(error, true, address_port(&address->sa)), "rdma_bind_addr");
+    return address_info(error, status_from_bind_errno(error, true, address_port(&address->sa)), "rdma_bind_addr",
+                        &address->sa);
 }
 
 NTSTATUS connection_bind(struct connection *conn, const union address *address)

@@ -160,7 +160,8 @@ static NTSTATUS ensure_id_locked(struct datagram *d)
     if (d->bound)
         datagram_share_port(cmid);
     if (d->bound && rdma_bind_addr(cmid->id, &local.sa) != 0) {
-        status = status_info(errno, status_from_bind_errno(errno, true, address_port(&local.sa)), "rdma_bind_addr");
+        status = address_info(errno, status_from_bind_errno(errno, true, address_port(&local.sa)), "rdma_bind_addr",
+                              &local.sa);
         cmid_destroy(cmid);
         return status;
     }
@@ -181,7 +182,8 @@ static NTSTATUS bind_locked(struct datagram *d, const union address *address)
         return status == ND_DEVICE_NOT_READY ? ND_INSUFFICIENT_RESOURCES : status;
     datagram_ref(d);
     if (rdma_bind_addr(cmid->id, &local.sa) != 0) {
-        status = status_info(errno, status_from_bind_errno(errno, true, address_port(&local.sa)), "rdma_bind_addr");
+        status = address_info(errno, status_from_bind_errno(errno, true, address_port(&local.sa)), "rdma_bind_addr",
+                              &local.sa);
         cmid_destroy(cmid);
         return status;
     }
@@ -320,7 +322,7 @@ NTSTATUS datagram_lookup(struct datagram *d, const union address *dest, const vo
     status = ensure_id_locked(d);
     if (status == ND_SUCCESS &&
         rdma_resolve_addr(d->cmid->id, NULL, &target.sa, (int)tunables()->resolve_timeout_ms) != 0) {
-        status = status_info(errno, status_from_resolve_errno(errno), "rdma_resolve_addr");
+        status = address_info(errno, status_from_resolve_errno(errno), "rdma_resolve_addr", &target.sa);
     }
     if (status != ND_SUCCESS) {
         request_discard(request);

@@ -403,7 +403,8 @@ static NTSTATUS bind_one_locked(struct listener *l, union address *address)
         return status;
     listener_ref(l);
     if (rdma_bind_addr(cmid->id, &address->sa) != 0) {
-        status = status_info(errno, status_from_bind_errno(errno, true, address_port(&address->sa)), "rdma_bind_addr");
+        status = address_info(errno, status_from_bind_errno(errno, true, address_port(&address->sa)), "rdma_bind_addr",
+                              &address->sa);
     } else if (!cmid->id->verbs) {
         status = ND_INVALID_ADDRESS;
     }

@@ -65,11 +65,11 @@ static NTSTATUS find_path(struct rdma_cm_id *id, union address *local, union add
     NTSTATUS status;
 
     if (rdma_bind_addr(id, &local->sa) != 0)
-        return status_info(errno, status_from_bind_errno(errno, true, 0), "rdma_bind_addr");
+        return address_info(errno, status_from_bind_errno(errno, true, 0), "rdma_bind_addr", &local->sa);
     if (!id->verbs)
         return ND_INVALID_ADDRESS;
     if (rdma_resolve_addr(id, NULL, &remote->sa, (int)limits->resolve_timeout_ms) != 0)
-        return status_info(errno, status_from_resolve_errno(errno), "rdma_resolve_addr");
+        return address_info(errno, status_from_resolve_errno(errno), "rdma_resolve_addr", &remote->sa);
     status = await(id->channel, RDMA_CM_EVENT_ADDR_RESOLVED, deadline);
     if (status != ND_SUCCESS)
         return status;
