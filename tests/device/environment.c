@@ -2,8 +2,11 @@
 /* What a case finds around it, and what it does to the network. */
 #include "runner.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *runner_env(const char *name)
 {
@@ -52,4 +55,27 @@ void runner_mend(const char *netdev)
 bool runner_machine(void)
 {
     return runner_env("NDVERBS_NET") != NULL;
+}
+
+int runner_log_lines(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "r");
+    char line[1000];
+    int n = 0;
+
+    ok(file != NULL);
+    while (fgets(line, sizeof(line), file))
+        n += strstr(line, text) != NULL;
+    fclose(file);
+    return n;
+}
+
+void runner_log_to(const char *path)
+{
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_APPEND, 0600);
+
+    ok_int(fd, >=, 0);
+    setenv("NDVERBS_LOG", "info", 1);
+    ok_int(dup2(fd, STDERR_FILENO), ==, STDERR_FILENO);
+    close(fd);
 }

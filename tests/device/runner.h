@@ -113,6 +113,10 @@ bool runner_machine(void); /* in tests/vm's machine: NDVERBS_NET is set */
 void runner_need_wire(void);
 void runner_need_lossy_wire(void);
 
+/* From now on what the library logs, at its level "info", goes to the file; lines of a file that have the text in them. */
+void runner_log_to(const char *path);
+int runner_log_lines(const char *path, const char *text);
+
 /* The network device loses so much of what it sends; until it is mended. */
 void runner_lose(const char *netdev, int percent);
 void runner_mend(const char *netdev);

@@ -667,3 +667,55 @@ void limit_locked_memory(SIZE_T size)
     ok_int(syscall(SYS_capset, &header, data), ==, 0);
     ok_int(setrlimit(RLIMIT_MEMLOCK, &limit), ==, 0);
 }
+
+/* Which addresses are adapters. */
+
+bool address_is_listed(const union endpoint *address)
+{
+    SOCKET_ADDRESS_LIST *list;
+    bool found = false;
+    SIZE_T size = 0;
+    HRESULT hr;
+
+    hr = NdQueryAddressList(ND_QUERY_EXCLUDE_NDv1_ADDRESSES, NULL, &size);
+    if (hr == ND_SUCCESS && size == 0)
+        return false; /* there are none at all */
+    ok_status(hr, ND_BUFFER_OVERFLOW);
+    size += 4096; /* another one may come between the two calls */
+    list = calloc(1, size);
+    ok_status(NdQueryAddressList(ND_QUERY_EXCLUDE_NDv1_ADDRESSES, list, &size), ND_SUCCESS);
+    for (INT i = 0; i < list->iAddressCount; i++) {
+        const union endpoint *entry = (const union endpoint *)list->Address[i].lpSockaddr;
+
+        if (entry->any.sa_family != address->any.sa_family)
+            continue;
+        found |= address->any.sa_family == AF_INET6
+                     ? !memcmp(&entry->v6.sin6_addr, &address->v6.sin6_addr, sizeof(entry->v6.sin6_addr)) &&
+                           entry->v6.sin6_scope_id == address->v6.sin6_scope_id
+                     : entry->v4.sin_addr.s_addr == address->v4.sin_addr.s_addr;
+    }
+    free(list);
+    return found;
+}
+
+HRESULT address_try(const union endpoint *address)
+{
+    IND2Adapter *adapter;
+    HRESULT hr = NdOpenAdapter(&IID_IND2Adapter, &address->any, endpoint_size(address), (void **)&adapter);
+
+    if (hr == ND_SUCCESS)
+        CALL(adapter, Release);
+    return hr;
+}
+
+const char *address_reason(const char *text)
+{
+    static struct ndverbs_adapter_description description;
+    union endpoint address = endpoint_from(text);
+
+    description.size = sizeof(description);
+    if (ndverbs_adapter_describe(&address.any, endpoint_size(&address), &description) == ND_SUCCESS)
+        return "";
+    ok_msg(description.reason[0] != 0, "no reason is given for %s", text);
+    return description.reason;
+}

@@ -181,6 +181,11 @@ void holdings_back_at(const struct holdings *before, size_t slack);
 
 void release_last(void *object); /* Release gives 0 */
 
+/* Is it an adapter's? What opening it gives; why it is none (empty: it is one). */
+bool address_is_listed(const union endpoint *address);
+HRESULT address_try(const union endpoint *address);
+const char *address_reason(const char *text);
+
 /* RLIMIT_MEMLOCK, and no right to pass it. Before the device is opened: the kernel remembers who opened it. */
 void limit_locked_memory(SIZE_T size);
 
