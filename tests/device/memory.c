@@ -203,18 +203,24 @@ ALONE(nothing_stays_pinned)
     region_drop(&region);
 }
 
-/* The process's memory lock limit (microsoft/NetworkDirect#14) (D5). */
+/* The process's memory lock limit (microsoft/NetworkDirect#14): the status, and the line that says which limit that was (D5). */
 ALONE(memory_lock_limit)
 {
+    static const char log[] = "/tmp/ndverbs-memlock.log";
     struct region region;
     void *large;
 
+    runner_log_to(log);
     limit_locked_memory(1 << 20);
     region_make(&region);
     large = aligned_alloc(4096, 4 << 20);
     ok(large != NULL);
     memset(large, 1, 4 << 20);
     ok_status(region_register(&region, large, 4 << 20, ND_MR_FLAG_ALLOW_LOCAL_WRITE), ND_INSUFFICIENT_RESOURCES);
+    ok_int(runner_log_lines(log, "ibv_reg_mr of 4194304 bytes on "), ==, 1);
+    ok_int(runner_log_lines(log, " (RLIMIT_MEMLOCK, \"ulimit -l\", is 1048576 bytes): Cannot allocate memory: "
+                                 "ND_INSUFFICIENT_RESOURCES"),
+           ==, 1);
     ok_status(region_register(&region, region.buffer, SIZE, ND_MR_FLAG_ALLOW_LOCAL_WRITE), ND_SUCCESS);
     ok_status(region_deregister(&region), ND_SUCCESS);
     free(large);
