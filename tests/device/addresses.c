@@ -596,4 +596,37 @@ CLIENT(port_of_another_process)
     host_close(&host);
 }
 
+/* The line of a Bind that fails names the address, of a connector and of a listener (D22). */
+
+SERVER(failed_bind_names_the_address)
+{
+    hold_a_port();
+}
+
+CLIENT(failed_bind_names_the_address)
+{
+    static const char log[] = "/tmp/ndverbs-bind.log";
+    IND2Listener *listener;
+    union endpoint taken;
+    char line[200];
+    struct host host;
+    struct link link;
+
+    runner_log_to(log);
+    taken = port_that_is_held(&host);
+    snprintf(line, sizeof(line), "rdma_bind_addr of %s:%u: Address already in use", own_address(),
+             endpoint_port(&taken));
+    link_make(&link, &host, NULL);
+    ok_status(CALL(link.connector, Bind, &taken.any, endpoint_size(&taken)), ND_SHARING_VIOLATION);
+    ok_msg(runner_log_lines(log, line) == 1, "a connector: there is no line \"%s\"", line);
+    ok_status(CALL(host.adapter, CreateListener, &IID_IND2Listener, host.file, (void **)&listener), ND_SUCCESS);
+    ok_status(CALL(listener, Bind, &taken.any, endpoint_size(&taken)), ND_SHARING_VIOLATION);
+    ok_msg(runner_log_lines(log, line) == 2, "a listener: there is no line \"%s\"", line);
+    runner_sync();
+    runner_sync();
+    release_last(listener);
+    link_drop(&link);
+    host_close(&host);
+}
+
 RUNNER_MAIN
