@@ -605,4 +605,28 @@ ALONE(device_deleted_behind_the_cm_interface)
     device_make_anew();
 }
 
+/* A process that has looked for addresses and opened none of the device: librdmacm has, to tell (address_list.c). */
+ALONE(device_deleted_that_was_listed)
+{
+    const char *device = runner_env("NDVERBS_DEVICE");
+    const char *argv[] = { "rdma", "link", "delete", device, NULL };
+    union endpoint own;
+    int pid, status;
+
+    if (!runner_machine() || !runner_wire() || !device)
+        harness_skip("only in the machine, with another device");
+    own = own_endpoint();
+    ok_status(NdStartup(), S_OK);
+    ok(address_is_listed(&own));
+    pid = runner_exec(argv);
+    while (!gone(pid, &status)) {
+        (void)address_is_listed(&own); /* looks anew each second */
+        Sleep(20);
+    }
+    ok(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ok(!address_is_listed(&own));
+    ok_status(NdCleanup(), S_OK);
+    device_make_anew();
+}
+
 RUNNER_MAIN
