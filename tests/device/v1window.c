@@ -452,6 +452,41 @@ ALONE(full)
     two_end(&two);
 }
 
+/* READ_FENCE: what a Read brings is what the fenced Send behind it sends. */
+ALONE(fence_holds_back)
+{
+    const SIZE_T size = 32768;
+    ND_RESULT revoked, read, sent, received;
+    struct v1 near, far;
+    INDMemoryWindow *window;
+    ND_MW_DESCRIPTOR mw;
+
+    v1_open(&near, 2 * size);
+    v1_open(&far, 2 * size);
+    v1_self_connect(&near, &far);
+    if (runner_iwarp())
+        Sleep(50);
+    window = make_window(&near, &revoked);
+    mw = bound(&near, window, 0, size, ND_OP_FLAG_ALLOW_READ);
+    for (ULONG round = 0; round < 64; round++) {
+        ND_SGE sge = v1_sge(&far, 0, size);
+
+        pattern_fill(near.buffer, size, round);
+        memset(near.buffer + size, 0xcc, size);
+        v1_receive(&near, &received, size, size);
+        ok_status(CALL(far.endpoint, Read, &read, &sge, 1, &mw, 0, 0), ND_SUCCESS);
+        v1_send(&far, &sent, 0, size, ND_OP_FLAG_READ_FENCE);
+        ok_v1_result(&far, &read, ND_SUCCESS);
+        ok_v1_result(&far, &sent, ND_SUCCESS);
+        ok_v1_result(&near, &received, ND_SUCCESS);
+        pattern_check(near.buffer + size, size, round);
+    }
+    release_last(window);
+    v1_disconnect(&far);
+    v1_close(&near);
+    v1_close(&far);
+}
+
 /* Busy while bound; not after the Invalidate, the window's release, the end of the connection. */
 ALONE(deregister_while_bound)
 {

@@ -145,6 +145,17 @@ ALONE(atomics)
     ok_status(CALL(a->qp, FetchAdd, 6, &sge, 0, wv_net64(2), wv_remote(a, 64), a->remote.rkey), WV_SUCCESS);
     ok_completion(a->cq, WvFetchAdd, WvWcFlushed, 6);
     wv_pair_drop(&pair);
+    /* The other one of the two has to be the first on its queue pair. */
+    wv_pair(&pair, &(struct wvshape){ .reads = 1 });
+    a = &pair.link[0], b = &pair.link[1];
+    there = (UINT64 *)(b->buffer + 64);
+    *there = 40;
+    sge = wv_sge(a, 0, 8);
+    ok_status(CALL(a->qp, CompareExchange, 1, &sge, 0, wv_net64(40), wv_net64(41), wv_remote(a, 64), ~a->remote.rkey),
+              WV_SUCCESS);
+    ok_completion(a->cq, WvCompareExchange, WvWcRemoteAccessError, 1);
+    ok_uint(*there, ==, 40);
+    wv_pair_drop(&pair);
 }
 
 /* With an InitiatorDepth of 0: software devices would keep them, and all behind them. */
@@ -193,6 +204,32 @@ ALONE(fenced_read)
     ok_completion(a->cq, WvSend, WvWcSuccess, 4);
     ok_completion(b->cq, WvReceive, WvWcSuccess, 9);
     pattern_check(a->buffer, 1000, 7);
+    wv_pair_drop(&pair);
+}
+
+/* A fenced Send has the bytes that the Read in front of it brings. */
+ALONE(fence_holds_back)
+{
+    struct wvpair pair;
+    struct wvlink *a, *b;
+    const SIZE_T size = 32768;
+
+    wv_pair(&pair, &(struct wvshape){ .reads = 1, .size = 65536 });
+    a = &pair.link[0];
+    b = &pair.link[1];
+    for (ULONG round = 0; round < 64; round++) {
+        WV_SGE sge = wv_sge(a, 0, size);
+
+        pattern_fill(b->buffer, size, round);
+        memset(b->buffer + size, 0xcc, size);
+        wv_receive(b, round, size, size);
+        ok_status(CALL(a->qp, Read, 1, &sge, 1, 0, wv_remote(a, 0), a->remote.rkey), WV_SUCCESS);
+        wv_send(a, 2, 0, size, WV_SEND_FENCE);
+        ok_completion(a->cq, WvRdmaRead, WvWcSuccess, 1);
+        ok_completion(a->cq, WvSend, WvWcSuccess, 2);
+        ok_completion(b->cq, WvReceive, WvWcSuccess, round);
+        pattern_check(b->buffer + size, size, round);
+    }
     wv_pair_drop(&pair);
 }
 
