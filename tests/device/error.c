@@ -278,6 +278,56 @@ LOCAL_FAULT(write_bad_local_token, FAULT_WRITE_TOKEN)
 LOCAL_FAULT(read_into_read_only, FAULT_READ_SINK)
 LOCAL_FAULT(send_from_other_adapters_region, FAULT_OTHER_ADAPTER)
 
+/* Memory of a Receive that may not be used so: the message that arrives for it finds out. rxe tells it as a message that is too
+ * long; siw's status for it says nothing of its kind. */
+
+SERVER(receive_bad_token)
+{
+    struct session session;
+    struct link *link = &session.link;
+    ND2_RESULT result;
+    ND2_SGE sge;
+
+    session_begin(&session, NULL);
+    sge = sge_of(link, 0, 64);
+    sge.MemoryRegionToken ^= 0x5a5a5a00;
+    ok_status(CALL(link->qp, Receive, (void *)1, &sge, 1), ND_SUCCESS);
+    post_receive(link, 2, 64, 64);
+    memset(link->buffer, 0xcc, 128);
+    runner_sync();
+    result = result_next(link->cq);
+    ok_status(result.Status, runner_iwarp() ? ND_INTERNAL_ERROR : ND_DATA_OVERRUN);
+    ok_int(result.RequestType, ==, Nd2RequestTypeReceive);
+    ok_uint((uintptr_t)result.RequestContext, ==, 1);
+    broken(link, 0, 0, 2, 1);
+    for (int i = 0; i < 128; i++)
+        ok_int(link->buffer[i], ==, 0xcc);
+    runner_sync();
+    session_drop(&session);
+}
+
+CLIENT(receive_bad_token)
+{
+    struct session session;
+    ND2_RESULT result;
+
+    session_begin(&session, NULL);
+    post_receive(&session.link, 7, 2048, 64);
+    runner_sync();
+    post_send(&session.link, 1, 0, 64, 0);
+    /* As in send_too_long. */
+    result = result_next(session.link.cq);
+    runner_note("Send: 0x%08x %s", (unsigned)result.Status, ndverbs_status_text(result.Status));
+    ok_int(result.RequestType, ==, Nd2RequestTypeSend);
+    ok_uint((uintptr_t)result.RequestContext, ==, 1);
+    ok_msg(result.Status == STATUS_DATA_ERROR || result.Status == ND_IO_TIMEOUT ||
+               (runner_iwarp() && (result.Status == ND_SUCCESS || result.Status == ND_CANCELED)),
+           "Send: 0x%08x", (unsigned)result.Status);
+    broken(&session.link, 2, 0, 7, 1);
+    runner_sync();
+    session_drop(&session);
+}
+
 /* No receive at the peer: the retries end (NdSendNoReceive, A14) (D25). */
 
 SERVER(no_receive)

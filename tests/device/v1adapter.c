@@ -404,6 +404,21 @@ ALONE(completion_queue)
     v1_close(&v1);
 }
 
+/* The device's queue cannot grow: version 1 has no other word for it. */
+ALONE(resize_without_the_verb)
+{
+    struct host host;
+    struct v1 v1;
+
+    host_open(&host);
+    if (host.info.AdapterFlags & ND_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED)
+        harness_skip("the device resizes its queues");
+    host_close(&host);
+    v1_open(&v1, SIZE);
+    ok_status(CALL(v1.cq, Resize, v1.info.MaxCqEntries), ND_INSUFFICIENT_RESOURCES);
+    v1_close(&v1);
+}
+
 /* Parents first; the last Release of each object gives 0. */
 ALONE(release_orders)
 {

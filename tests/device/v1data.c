@@ -340,4 +340,47 @@ CLIENT(bad_region)
     v1_close(&v1);
 }
 
+/* The same of a Receive: what the message that arrives for it finds is told as in error.receive_bad_token. */
+
+SERVER(receive_into_bad_region)
+{
+    ND_RESULT bad, good;
+    ND_MR_HANDLE stale;
+    struct v1 v1;
+    ND_SGE sge;
+
+    v1_begin(&v1, 4096);
+    ok_status(v1_register(&v1, v1.buffer, 4096, &stale), ND_SUCCESS);
+    ok_status(v1_finish(v1.adapter, CALL(v1.adapter, DeregisterMemory, stale, &v1.ov), &v1.ov), ND_SUCCESS);
+    sge = (ND_SGE){ v1.buffer, 64, stale };
+    ok_status(CALL(v1.endpoint, Receive, &bad, &sge, 1), ND_SUCCESS);
+    v1_receive(&v1, &good, 64, 64);
+    memset(v1.buffer, 0xcc, 128);
+    runner_sync();
+    ok_v1_result(&v1, &bad, runner_iwarp() ? ND_INTERNAL_ERROR : ND_LOCAL_LENGTH);
+    ok_v1_result(&v1, &good, ND_CANCELED);
+    for (int i = 0; i < 128; i++)
+        ok_int(v1.buffer[i], ==, 0xcc);
+    runner_sync();
+    v1_close(&v1);
+}
+
+CLIENT(receive_into_bad_region)
+{
+    ND_RESULT sent, received;
+    struct v1 v1;
+
+    v1_begin(&v1, 4096);
+    v1_receive(&v1, &received, 64, 64);
+    runner_sync();
+    v1_send(&v1, &sent, 0, 64, 0);
+    ok_ptr(v1_next(&v1), ==, &sent);
+    ok_msg(sent.Status == STATUS_DATA_ERROR || sent.Status == ND_TIMEOUT ||
+               (runner_iwarp() && (sent.Status == ND_SUCCESS || sent.Status == ND_CANCELED)),
+           "Send: 0x%08x", (unsigned)sent.Status);
+    ok_v1_result(&v1, &received, ND_CANCELED);
+    runner_sync();
+    v1_close(&v1);
+}
+
 RUNNER_MAIN

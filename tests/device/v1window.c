@@ -487,6 +487,32 @@ ALONE(fence_holds_back)
     v1_close(&far);
 }
 
+/* Where a window is a registration of its part of the region, the part counts once more. */
+ALONE(over_the_memory_lock_limit)
+{
+    const SIZE_T size = 600 * 1024;
+    ND_RESULT revoked, r;
+    struct v1 near, far;
+    INDMemoryWindow *window;
+    ND_MW_DESCRIPTOR mw;
+
+    if (!runner_iwarp())
+        harness_skip("a window of the device takes no memory of the process");
+    limit_locked_memory(1 << 20);
+    v1_open(&near, size);
+    v1_open(&far, 4096);
+    v1_self_connect(&near, &far);
+    window = make_window(&near, &revoked);
+    ok_status(CALL(near.endpoint, Bind, &r, near.mr, window, near.buffer, size, READ_WRITE, &mw),
+              ND_INSUFFICIENT_RESOURCES);
+    v1_none(&near);
+    bound(&near, window, 0, size / 3, READ_WRITE); /* there is room for that */
+    release_last(window);
+    v1_disconnect(&near);
+    v1_close(&near);
+    v1_close(&far);
+}
+
 /* Busy while bound; not after the Invalidate, the window's release, the end of the connection. */
 ALONE(deregister_while_bound)
 {

@@ -402,6 +402,66 @@ ALONE(statuses)
     two_end(&two);
 }
 
+/* Sixteen Sends that wait for their receives: neither request finds a place before they are answered. */
+ALONE(full)
+{
+    struct two two;
+    struct link *link = &two.near;
+
+    if (runner_iwarp())
+        harness_skip("siw ends the connection where a receive is missing");
+    setenv("NDVERBS_MIN_RNR_TIMER", "31", 1); /* asked for again after 0.5 s, six times */
+    two_begin(&two);
+    for (uintptr_t i = 0; i < 16; i++)
+        ok_status(CALL(link->qp, Send, (void *)i, NULL, 0, 0), ND_SUCCESS);
+    ok_status(bind_window(link, 20, two.mr, two.window, 0, 64, READ_WRITE), ND_NO_MORE_ENTRIES);
+    ok_status(invalidate(link, 21, two.window, 0), ND_NO_MORE_ENTRIES);
+    ok_uint(CALL(two.window, GetRemoteToken), ==, 0);
+    ok_status(deregister(link, two.mr), ND_SUCCESS); /* not held by what was refused */
+    release_last(two.mr);
+    two.mr = make_region(link, link->buffer, 4096, ND_MR_FLAG_ALLOW_LOCAL_WRITE);
+    for (uintptr_t i = 0; i < 16; i++)
+        post_receive(&two.far, i, 0, 8);
+    for (uintptr_t i = 0; i < 16; i++)
+        ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, i);
+    for (uintptr_t i = 0; i < 16; i++)
+        ok_result(two.far.cq, Nd2RequestTypeReceive, ND_SUCCESS, i);
+    result_none(link->cq);
+    ok_status(touch(&two.far, true, bound(link, two.mr, two.window, 0, 64, READ_WRITE), 0, 64), ND_SUCCESS);
+    two_end(&two);
+}
+
+/* Where a window is a registration of its part of the region, the part counts once more. */
+ALONE(over_the_memory_lock_limit)
+{
+    const SIZE_T size = 600 * 1024;
+    struct two two;
+    struct link *link = &two.near;
+    IND2MemoryRegion *mr;
+    BYTE *memory = aligned_alloc(4096, size);
+
+    if (!runner_iwarp())
+        harness_skip("a window of the device takes no memory of the process");
+    limit_locked_memory(1 << 20);
+    two_begin(&two);
+    mr = make_region(link, memory, size, ND_MR_FLAG_ALLOW_LOCAL_WRITE);
+    ok_status(CALL(link->qp, Bind, (void *)1, (IUnknown *)mr, (IUnknown *)two.window, memory, size, READ_WRITE),
+              ND_INSUFFICIENT_RESOURCES);
+    ok_uint(CALL(two.window, GetRemoteToken), ==, 0);
+    result_none(link->cq);
+    /* There is room for a smaller part; and once that is gone, the region is free. */
+    ok_status(CALL(link->qp, Bind, (void *)2, (IUnknown *)mr, (IUnknown *)two.window, memory, size / 3, READ_WRITE),
+              ND_SUCCESS);
+    ok_result(link->cq, Nd2RequestTypeBind, ND_SUCCESS, 2);
+    ok_status(deregister(link, mr), ND_DEVICE_BUSY);
+    ok_status(invalidate(link, 3, two.window, 0), ND_SUCCESS);
+    ok_result(link->cq, Nd2RequestTypeInvalidate, ND_SUCCESS, 3);
+    ok_status(deregister(link, mr), ND_SUCCESS);
+    release_last(mr);
+    two_end(&two);
+    free(memory);
+}
+
 /* Busy while bound; not after the Invalidate, after the window's release, after the end of the connection. */
 ALONE(deregister_while_bound)
 {
