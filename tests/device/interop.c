@@ -13,38 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "foreign.h"
 #include "interop.h"
-
-static const char *free_port(void)
-{
-    static char text[8];
-
-    snprintf(text, sizeof(text), "%d", 20000 + getpid() % 20000);
-    return text;
-}
-
-static int start_rawpeer(const char *role, const char *queue_pair, const char *address, const char *port)
-{
-    char path[PATH_MAX];
-    const char *argv[] = { path, role, queue_pair, address, port, NULL };
-
-    runner_built("tests/device/rawpeer", path, sizeof(path));
-    return runner_exec(argv);
-}
-
-static void all_was_well(int pid)
-{
-    int status = runner_wait(pid);
-
-    ok_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the foreign program failed (wait status 0x%x)", status);
-}
-
-static const char *peer_address(void)
-{
-    const char *peer = runner_env("NDVERBS_PEER_ADDR");
-
-    return peer ? peer : runner_env("NDVERBS_ADDR");
-}
 
 /* What runner_settle is for, with a program that knows nothing of it. */
 static void settle(void)
@@ -144,7 +114,7 @@ static const struct shape shape = { .size = INTEROP_BUFFER, .reads = 2 };
 static void against_raw_server(const char *queue_pair)
 {
     const char *port = free_port();
-    int pid = start_rawpeer("server", queue_pair, peer_address(), port);
+    int pid = start_rawpeer("server", queue_pair, peer_address(), port, NULL);
     struct host host;
     struct link link;
 
@@ -176,7 +146,7 @@ static void against_raw_client(const char *queue_pair)
     address = host.address;
     endpoint_set_port(&address, (USHORT)atoi(port));
     listener = listen_at(&host, &address, 0);
-    pid = start_rawpeer("client", queue_pair, own_address(), port);
+    pid = start_rawpeer("client", queue_pair, own_address(), port, NULL);
     post_receive(&link, 1, INTEROP_IN, INTEROP_MESSAGE);
     link_request(&link, listener);
     check_private_data(&link, INTEROP_CALLER_DATA, sizeof(INTEROP_CALLER_DATA));
@@ -210,6 +180,107 @@ ALONE(raw_client_attached)
 ALONE(raw_client_external)
 {
     against_raw_client("external");
+}
+
+/* ND_OP_FLAG_SEND_AND_SOLICIT_EVENT is in the message: rawpeer waits for solicited receives only, takes those that are not
+ * without an event, and gets one for each that is. It answers each message. */
+ALONE(solicited)
+{
+    const char *port = free_port();
+    struct host host;
+    struct link link;
+    int pid;
+
+    if (runner_iwarp())
+        harness_skip("siw has no event for solicited receives only");
+    pid = start_rawpeer("server", "solicited", peer_address(), port, NULL);
+    host_open(&host);
+    link_make(&link, &host, &shape);
+    connect_to_foreign(&link, port, NULL, 0);
+    ok_status(FINISH(&link, CALL(link.connector, CompleteConnect, &link.ov)), ND_SUCCESS);
+    for (uintptr_t i = 0; i < INTEROP_MESSAGES; i++) {
+        struct progress progress = { 0, 0 };
+
+        post_receive(&link, i, INTEROP_BYTE_IN, 1);
+        post_send(&link, i, INTEROP_OUT, 1, interop_solicited(i) ? ND_OP_FLAG_SEND_AND_SOLICIT_EVENT : 0);
+        until(&link, &progress, 1, 1);
+    }
+    link_disconnect(&link);
+    all_was_well(pid);
+    link_drop(&link);
+    host_close(&host);
+}
+
+/* What the other side's device refuses, and what comes of it here. */
+
+static void end_with_foreign(struct link *link, int pid)
+{
+    struct host *host = link->host;
+
+    link_disconnect(link);
+    all_was_well(pid);
+    result_none(link->cq);
+    link_drop(link);
+    host_close(host);
+}
+
+/* Its queue pair takes no remote access at all, so that the request as such is refused. */
+static void no_access(bool read)
+{
+    const char *port = free_port();
+    struct host host;
+    struct link link;
+    ND2_SGE sge;
+    int pid;
+
+    if (runner_iwarp())
+        harness_skip("siw does not look at the queue pair's rights");
+    pid = start_rawpeer("server", "no_access", peer_address(), port, NULL);
+    host_open(&host);
+    link_make(&link, &host, &shape);
+    post_receive(&link, 1, INTEROP_BYTE_IN, 1);
+    connect_to_foreign(&link, port, NULL, 0);
+    ok_status(FINISH(&link, CALL(link.connector, CompleteConnect, &link.ov)), ND_SUCCESS);
+    sge = sge_of(&link, 0, 64);
+    if (read)
+        ok_status(CALL(link.qp, Read, (void *)2, &sge, 1, 4096, 1, 0), ND_SUCCESS);
+    else
+        ok_status(CALL(link.qp, Write, (void *)2, &sge, 1, 4096, 1, 0), ND_SUCCESS);
+    ok_result(link.cq, read ? Nd2RequestTypeRead : Nd2RequestTypeWrite, ND_REMOTE_ERROR, 2);
+    ok_result(link.cq, Nd2RequestTypeReceive, ND_CANCELED, 1);
+    end_with_foreign(&link, pid);
+}
+
+ALONE(read_refused_by_the_queue_pair)
+{
+    no_access(true);
+}
+
+ALONE(write_refused_by_the_queue_pair)
+{
+    no_access(false);
+}
+
+/* It writes with immediate data, which takes a receive, to where it may not. */
+ALONE(receive_of_a_refused_write)
+{
+    const char *port = free_port();
+    struct host host;
+    struct link link;
+    int pid;
+
+    if (runner_iwarp())
+        harness_skip("siw has no immediate data");
+    pid = start_rawpeer("server", "bad_immediate", peer_address(), port, NULL);
+    host_open(&host);
+    link_make(&link, &host, &shape);
+    post_receive(&link, 1, INTEROP_BYTE_IN, 1);
+    post_receive(&link, 2, INTEROP_BYTE_IN, 1);
+    connect_to_foreign(&link, port, NULL, 0);
+    ok_status(FINISH(&link, CALL(link.connector, CompleteConnect, &link.ov)), ND_SUCCESS);
+    ok_result(link.cq, Nd2RequestTypeReceive, ND_ACCESS_VIOLATION, 1);
+    ok_result(link.cq, Nd2RequestTypeReceive, ND_CANCELED, 2);
+    end_with_foreign(&link, pid);
 }
 
 /* rping's protocol: the client says where its block is, the server reads it and says go; the client says where it wants

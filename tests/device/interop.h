@@ -24,6 +24,14 @@
 #define INTEROP_TARGET   (8192 + 32768)
 #define INTEROP_BUFFER   (8192 + 49152)
 
+/* Rawpeer's part "solicited": so many messages of a byte, each answered by one; the last one of four is solicited. */
+#define INTEROP_MESSAGES 12
+
+static inline bool interop_solicited(size_t message)
+{
+    return message % 4 == 3;
+}
+
 /* As rping has it: all in network byte order. */
 struct interop_info {
     uint64_t address;

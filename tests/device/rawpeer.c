@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: rawpeer server|client external|attached ADDRESS PORT
+/* usage: rawpeer server|client PART ADDRESS PORT [ROOM]
  * The other end of the interop cases, on librdmacm and libibverbs alone: nothing of this project is in it. "attached":
  * the queue pair belongs to the rdma_cm id and librdmacm moves it; "external": this program moves it (rdma-mapping.md 1).
- * What is exchanged is described in interop.c. Exit status 0 if all of it was as it should be. */
+ * What is exchanged is described in interop.c. Exit status 0 if all of it was as it should be.
+ * As server also these parts, whose queue pair is moved by this program; not on iWARP:
+ * "solicited": messages of one byte come, and each is answered; only those that are solicited give an event (interop.h).
+ * "no_access": the queue pair allows no remote access whatever; the other side's request ends the connection.
+ * "bad_immediate": writes with immediate data and a key that is none, and expects to be refused. */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,11 +31,18 @@
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *id, *listener;
 static struct ibv_pd *pd;
-static struct ibv_cq *cq;
+static struct ibv_cq *cq, *receive_cq; /* one and the same but where solicited receives are waited for */
+static struct ibv_comp_channel *events;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 static uint8_t buffer[INTEROP_BUFFER];
+static const char *part;
 static bool external;
+
+static bool plays(const char *name)
+{
+    return !strcmp(part, name);
+}
 
 /* The next event, which must be `wanted`; its private data begins with `data` if that is given. */
 static void expect(enum rdma_cm_event_type wanted, const void *data, size_t length)
@@ -58,6 +70,8 @@ static void move(enum ibv_qp_state state)
     int mask;
 
     CHECK(rdma_init_qp_attr(id, &attr, &mask) == 0);
+    if (plays("no_access"))
+        attr.qp_access_flags = 0;
     CHECK(ibv_modify_qp(qp, &attr, mask) == 0);
 }
 
@@ -69,7 +83,14 @@ static void make_objects(void)
 
     CHECK((pd = ibv_alloc_pd(id->verbs)));
     CHECK((cq = ibv_create_cq(id->verbs, 32, NULL, NULL, 0)));
-    attr.send_cq = attr.recv_cq = cq;
+    receive_cq = cq;
+    if (plays("solicited")) {
+        CHECK((events = ibv_create_comp_channel(id->verbs)));
+        CHECK((receive_cq = ibv_create_cq(id->verbs, 32, NULL, events, 0)));
+        CHECK(ibv_req_notify_cq(receive_cq, 1) == 0);
+    }
+    attr.send_cq = cq;
+    attr.recv_cq = receive_cq;
     if (external) {
         CHECK((qp = ibv_create_qp(pd, &attr)));
         move(IBV_QPS_INIT);
@@ -157,6 +178,58 @@ static void exchange(bool active)
     CHECK(interop_same(buffer + INTEROP_TARGET, INTEROP_BLOCK, active ? 'r' : 's'));
 }
 
+/* The next completion. */
+static enum ibv_wc_status next_status(struct ibv_cq *from)
+{
+    struct ibv_wc wc;
+    int n;
+
+    while ((n = ibv_poll_cq(from, 1, &wc)) == 0)
+        ;
+    CHECK(n == 1);
+    return wc.status;
+}
+
+/* Takes each message off, and only then answers it: an event that its receive has given is there before the next message
+ * comes. The event of a solicited one is waited for, and the next one armed before the answer. */
+static void take_solicited(void)
+{
+    struct pollfd descriptor = { .fd = events->fd, .events = POLLIN };
+    struct ibv_cq *which;
+    void *context;
+
+    for (size_t i = 0; i < INTEROP_MESSAGES; i++) {
+        if (interop_solicited(i)) {
+            CHECK(ibv_get_cq_event(events, &which, &context) == 0);
+            CHECK(which == receive_cq);
+            ibv_ack_cq_events(which, 1);
+        }
+        CHECK(next_status(receive_cq) == IBV_WC_SUCCESS);
+        CHECK(poll(&descriptor, 1, 0) == 0);
+        if (interop_solicited(i))
+            CHECK(ibv_req_notify_cq(receive_cq, 1) == 0);
+        post_receive(INTEROP_BYTE_IN, 1);
+        post(IBV_WR_SEND, INTEROP_OUT, 1, 0, 0);
+        CHECK(next_status(cq) == IBV_WC_SUCCESS);
+    }
+}
+
+static void play(bool active)
+{
+    if (plays("solicited")) {
+        take_solicited();
+    } else if (plays("bad_immediate")) {
+        enum ibv_wc_status status;
+
+        post(IBV_WR_RDMA_WRITE_WITH_IMM, INTEROP_OUT, 64, 4096, 1);
+        /* rxe drops its negative acknowledgement where its queue pair is in ERROR by then (error.send_too_long). */
+        status = next_status(cq);
+        CHECK(status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_RETRY_EXC_ERR);
+    } else if (!plays("no_access")) {
+        exchange(active);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct rdma_conn_param param = {
@@ -170,7 +243,8 @@ int main(int argc, char **argv)
     if (argc == 6) /* the other side's interface has room for less */
         callee_data = (size_t)atoi(argv[5]);
     active = !strcmp(argv[1], "client");
-    external = !strcmp(argv[2], "external");
+    part = argv[2];
+    external = !plays("attached");
     CHECK(inet_pton(AF_INET, argv[3], &address.sin_addr) == 1);
     address.sin_port = htons((uint16_t)atoi(argv[4]));
     CHECK((channel = rdma_create_event_channel()));
@@ -184,7 +258,10 @@ int main(int argc, char **argv)
         CHECK(rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) == 0);
         CHECK(rdma_bind_addr(listener, (struct sockaddr *)&address) == 0);
         CHECK(rdma_listen(listener, 4) == 0);
-        expect(RDMA_CM_EVENT_CONNECT_REQUEST, INTEROP_CALLER_DATA, sizeof(INTEROP_CALLER_DATA));
+        if (plays("attached") || plays("external"))
+            expect(RDMA_CM_EVENT_CONNECT_REQUEST, INTEROP_CALLER_DATA, sizeof(INTEROP_CALLER_DATA));
+        else
+            expect(RDMA_CM_EVENT_CONNECT_REQUEST, NULL, 0);
     }
     make_objects();
     post_receive(INTEROP_IN, INTEROP_MESSAGE);
@@ -214,7 +291,7 @@ int main(int argc, char **argv)
     }
     if (active && id->verbs->device->transport_type == IBV_TRANSPORT_IWARP)
         usleep(200000); /* siw may never look at data that comes while its accept is still at work */
-    exchange(active);
+    play(active);
     /* The active side ends it. */
     if (active) {
         CHECK(rdma_disconnect(id) == 0);
@@ -229,6 +306,10 @@ int main(int argc, char **argv)
         rdma_destroy_qp(id);
     CHECK(ibv_dereg_mr(mr) == 0);
     CHECK(ibv_destroy_cq(cq) == 0);
+    if (events) {
+        CHECK(ibv_destroy_cq(receive_cq) == 0);
+        CHECK(ibv_destroy_comp_channel(events) == 0);
+    }
     CHECK(rdma_destroy_id(id) == 0);
     if (listener)
         CHECK(rdma_destroy_id(listener) == 0);

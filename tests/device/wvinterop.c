@@ -12,43 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "foreign.h"
 #include "interop.h"
 
 #define UDADDY_PORT "7174" /* it has no option for that */
 
 #define COUNT 10 /* messages each way, and their size: the defaults of both programs */
 #define SIZE  100
-
-static const char *free_port(void)
-{
-    static char text[8];
-
-    snprintf(text, sizeof(text), "%d", 20000 + getpid() % 20000);
-    return text;
-}
-
-static int start_rawpeer(const char *role, const char *queue_pair, const char *address, const char *port)
-{
-    char path[PATH_MAX];
-    const char *argv[] = { path, role, queue_pair, address, port, "56", NULL };
-
-    runner_built("tests/device/rawpeer", path, sizeof(path));
-    return runner_exec(argv);
-}
-
-static void all_was_well(int pid)
-{
-    int status = runner_wait(pid);
-
-    ok_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the foreign program failed (wait status 0x%x)", status);
-}
-
-static const char *peer_address(void)
-{
-    const char *peer = runner_env("NDVERBS_PEER_ADDR");
-
-    return peer ? peer : runner_env("NDVERBS_ADDR");
-}
 
 static void need_program(const char *name)
 {
@@ -176,7 +146,7 @@ static void exchange(struct wvlink *link, bool active)
 static void against_raw_server(const char *queue_pair)
 {
     const char *port = free_port();
-    int pid = start_rawpeer("server", queue_pair, peer_address(), port);
+    int pid = start_rawpeer("server", queue_pair, peer_address(), port, "56");
     struct wvhost host;
     struct wvlink link;
 
@@ -206,7 +176,7 @@ static void against_raw_client(const char *queue_pair)
     wv_open(&host);
     wv_make(&link, &host, &raw_shape);
     listener = listen_at_port(&host, port);
-    pid = start_rawpeer("client", queue_pair, own_address(), port);
+    pid = start_rawpeer("client", queue_pair, own_address(), port, "56");
     wv_receive(&link, 1, INTEROP_IN, INTEROP_MESSAGE);
     wv_request(&link, listener);
     check_data(&link, INTEROP_CALLER_DATA, sizeof(INTEROP_CALLER_DATA));
@@ -241,6 +211,34 @@ ALONE(raw_client_attached)
 ALONE(raw_client_external)
 {
     against_raw_client("external");
+}
+
+/* WV_SEND_SOLICITED is in the message, as interop.solicited has it of Network Direct. */
+ALONE(solicited)
+{
+    const char *port = free_port();
+    struct wvhost host;
+    struct wvlink link;
+    int pid;
+
+    if (runner_iwarp())
+        harness_skip("siw has no event for solicited receives only");
+    pid = start_rawpeer("server", "solicited", peer_address(), port, NULL);
+    wv_open(&host);
+    wv_make(&link, &host, &raw_shape);
+    connect_to_foreign(&link, port, NULL);
+    ok_status(wv_complete(&link), WV_SUCCESS);
+    for (UINT64 i = 0; i < INTEROP_MESSAGES; i++) {
+        struct progress progress = { 0, 0 };
+
+        wv_receive(&link, i, INTEROP_BYTE_IN, 1);
+        wv_send(&link, i, INTEROP_OUT, 1, interop_solicited(i) ? WV_SEND_SOLICITED : 0);
+        until(&link, &progress, 1, 1);
+    }
+    ok_status(CALL(link.endpoint, Disconnect, NULL), WV_SUCCESS);
+    all_was_well(pid);
+    wv_drop(&link);
+    wv_close(&host);
 }
 
 /* ---- ucmatose ---- */
