@@ -482,6 +482,47 @@ ALONE(message_too_long)
     fails(SEND_INVALIDATE, 1023, false, false, (HRESULT)STATUS_DATA_ERROR, ND_TIMEOUT);
 }
 
+/* ---- an answer that never arrives ---- */
+
+/* As ends.accept_never_completed, and shorter: nothing comes through any more once the request has, and both kernels give up. */
+LONG_ALONE(reply_lost)
+{
+    const char *const netdevs[] = { runner_env("NDVERBS_NETDEV"), runner_env("NDVERBS_PEER_NETDEV") };
+    HRESULT connected, accepted;
+    ND_RESULT received;
+    union endpoint to;
+    INDListen *listen;
+    struct v1 a, b;
+    USHORT port = 0;
+
+    runner_need_lossy_wire();
+    to = endpoint_from(runner_env("NDVERBS_PEER_ADDR"));
+    v1_open(&a, 4096);
+    v1_open_at(&b, &to, 4096);
+    ok_status(CALL(b.adapter, Listen, 0, 123, 0, &port, &listen), ND_SUCCESS);
+    to = v1_listener(&b, port);
+    v1_make_connector(&a);
+    v1_make_endpoint(&a);
+    v1_make_connector(&b);
+    connected = CALL(a.connector, Connect, a.endpoint, &to.any, endpoint_size(&to), 123, 0, NULL, 0, &a.ov);
+    ok_status(connected, ND_PENDING);
+    v1_request(&b, listen);
+    v1_make_endpoint(&b);
+    v1_receive(&b, &received, 0, 64);
+    for (int i = 0; i < 2; i++)
+        runner_lose(netdevs[i], 100);
+    accepted = CALL(b.connector, Accept, b.endpoint, NULL, 0, &b.ov);
+    ok_status(accepted, ND_PENDING);
+    ok_status(V1_FINISH(&b, accepted), ND_TIMEOUT);
+    ok_v1_result(&b, &received, ND_CANCELED);
+    ok_status(V1_FINISH(&a, connected), ND_TIMEOUT);
+    for (int i = 0; i < 2; i++)
+        runner_mend(netdevs[i]);
+    release_last(listen);
+    v1_close(&a);
+    v1_close(&b);
+}
+
 /* ---- a time-out to a completion port ---- */
 
 ALONE(timeout_is_no_failure_to_a_port)

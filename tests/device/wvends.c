@@ -430,6 +430,34 @@ static void lost(bool the_answer)
     wv_pair_drop(&pair);
 }
 
+/* Messages of the connection: all that follow the request. The acceptor is told of one time-out, the caller of the other. */
+LONG_ALONE(reply_lost)
+{
+    const char *const netdevs[] = { runner_env("NDVERBS_NETDEV"), runner_env("NDVERBS_PEER_NETDEV") };
+    WV_CONNECT_PARAM param;
+    struct wvpair pair;
+    struct wvlink *a, *b;
+    HRESULT accepted;
+
+    runner_need_lossy_wire();
+    wv_pair_make(&pair, NULL);
+    a = &pair.link[0], b = &pair.link[1];
+    param = wv_param(a);
+    wv_bind(a);
+    ok_status(CALL(a->endpoint, Connect, a->qp, &pair.to.any, &param, &a->ov), WV_IO_PENDING);
+    wv_request(b, pair.listener);
+    for (int i = 0; i < 2; i++)
+        runner_lose(netdevs[i], 100);
+    param = wv_param(b);
+    accepted = CALL(b->endpoint, Accept, b->qp, &param, &b->ov);
+    ok_status(accepted, WV_IO_PENDING);
+    ok_status(WV_FINISH(b->endpoint, &b->ov, accepted), WV_IO_TIMEOUT);
+    ok_status(WV_FINISH(a->endpoint, &a->ov, WV_IO_PENDING), WV_TIMEOUT);
+    for (int i = 0; i < 2; i++)
+        runner_mend(netdevs[i]);
+    wv_pair_drop(&pair);
+}
+
 ALONE(request_lost)
 {
     lost(false);
