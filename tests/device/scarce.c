@@ -938,6 +938,35 @@ ALONE(v1_lost_completion_queue)
     stock_drop(&stock);
 }
 
+ALONE(lost_shared_receive_queue)
+{
+    struct stock stock;
+    bool lost = false;
+    OVERLAPPED ov;
+
+    need_lost_mapping();
+    stock_make(&stock);
+    for (SIZE_T room = 0; !lost; room += STEP / 4) {
+        HRESULT status;
+
+        overlapped_rubbish(&ov, NULL);
+        ok_status(CALL(stock.srq, Receive, (void *)1, NULL, 0), ND_SUCCESS);
+        ok_status(WITH_ROOM(room, CALL(stock.srq, Modify, stock.host.info.MaxSharedReceiveQueueDepth, 0)),
+                  ND_INSUFFICIENT_RESOURCES);
+        status =
+            stock.srq->lpVtbl->Receive(stock.srq, (void *)2, NULL, 0); /* not noted: its page has no status for this */
+        lost = status != ND_SUCCESS;
+        if (lost) {
+            ok_status(CALL(stock.srq, Notify, &ov), ND_INTERNAL_ERROR);
+            runner_note("with %zu kB", (size_t)room >> 10);
+        }
+        release_last(stock.srq);
+        ok_status(make_srq(&stock, false, (void **)&stock.srq), ND_SUCCESS);
+    }
+    stock_used(&stock);
+    stock_drop(&stock);
+}
+
 /* ---- memory ---- */
 
 struct block {
@@ -1294,6 +1323,39 @@ ALONE(wv_no_memory_for_datagrams)
     release_last(request);
     wv_ud_drop(&ud);
     wv_close(&host);
+}
+
+/* The id of the connection manager that Bind makes, or version 1's Connect. */
+ALONE(no_memory_to_bind)
+{
+    union endpoint own = own_endpoint(), to = own;
+    IND2Connector *connector;
+    IND2Listener *listener;
+    INDEndpoint *endpoint;
+    struct block *taken;
+    struct stock stock;
+
+    need_plain_malloc();
+    stack_touch();
+    stock_make(&stock);
+    ok_status(make_listener(&stock, false, (void **)&listener), ND_SUCCESS);
+    ok_status(make_connector(&stock, false, (void **)&connector), ND_SUCCESS);
+    ok_status(make_v1_endpoint(&stock, false, (void **)&endpoint), ND_SUCCESS);
+    endpoint_set_port(&to, 5000);
+    taken = memory_take();
+    ok_status(CALL(connector, Bind, &own.any, endpoint_size(&own)), ND_INSUFFICIENT_RESOURCES);
+    ok_status(CALL(listener, Bind, &own.any, endpoint_size(&own)), ND_INSUFFICIENT_RESOURCES);
+    ok_status(CALL(stock.v1.connector, Connect, endpoint, &to.any, endpoint_size(&to), 123, 0, NULL, 0, &stock.v1.ov),
+              ND_INSUFFICIENT_RESOURCES);
+    memory_give(taken);
+    ok_status(CALL(connector, Bind, &own.any, endpoint_size(&own)), ND_SUCCESS);
+    ok_status(CALL(listener, Bind, &own.any, endpoint_size(&own)), ND_SUCCESS);
+    ok_status(CALL(listener, Listen, 0), ND_SUCCESS);
+    release_last(connector);
+    release_last(listener);
+    release_last(endpoint);
+    stock_used(&stock);
+    stock_drop(&stock);
 }
 
 /* ---- the local address ---- */
