@@ -78,8 +78,11 @@ static HRESULT STDMETHODCALLTYPE nd2_connector_GetOverlappedResult(IND2Connector
 
 static HRESULT STDMETHODCALLTYPE nd2_connector_Bind(IND2Connector *iface, const struct sockaddr *address, ULONG length)
 {
+    NTSTATUS status;
+
     log_trace("%p", (void *)iface);
-    return connector_bind(impl_from_IND2Connector(iface)->connector, address, length);
+    status = connector_bind(impl_from_IND2Connector(iface)->connector, address, length);
+    return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status; /* Bind and Connect have no ND_NO_MEMORY */
 }
 
 static HRESULT STDMETHODCALLTYPE nd2_connector_Connect(IND2Connector *iface, IUnknown *queue_pair,
@@ -89,6 +92,7 @@ static HRESULT STDMETHODCALLTYPE nd2_connector_Connect(IND2Connector *iface, IUn
 {
     struct nd2_connector *object = impl_from_IND2Connector(iface);
     struct nd2_qp *qp;
+    NTSTATUS status;
 
     log_trace("%p: %p %u/%u %u bytes", (void *)iface, (void *)queue_pair, (unsigned)inbound, (unsigned)outbound,
               (unsigned)data_length);
@@ -97,8 +101,9 @@ static HRESULT STDMETHODCALLTYPE nd2_connector_Connect(IND2Connector *iface, IUn
     qp = unsafe_impl_from_IND2QueuePair(queue_pair);
     if (!qp)
         return ND_INVALID_PARAMETER_1;
-    return connector_connect(object->connector, qp->qp, address, length, inbound, outbound, data, data_length,
-                             overlapped);
+    status =
+        connector_connect(object->connector, qp->qp, address, length, inbound, outbound, data, data_length, overlapped);
+    return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status;
 }
 
 static HRESULT STDMETHODCALLTYPE nd2_connector_CompleteConnect(IND2Connector *iface, OVERLAPPED *overlapped)

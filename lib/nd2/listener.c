@@ -60,8 +60,11 @@ static HRESULT STDMETHODCALLTYPE nd2_listener_GetOverlappedResult(IND2Listener *
 
 static HRESULT STDMETHODCALLTYPE nd2_listener_Bind(IND2Listener *iface, const struct sockaddr *address, ULONG length)
 {
+    NTSTATUS status;
+
     log_trace("%p", (void *)iface);
-    return listener_bind(impl_from_IND2Listener(iface)->listener, address, length);
+    status = listener_bind(impl_from_IND2Listener(iface)->listener, address, length);
+    return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status; /* Bind has no ND_NO_MEMORY */
 }
 
 static HRESULT STDMETHODCALLTYPE nd2_listener_Listen(IND2Listener *iface, ULONG backlog)

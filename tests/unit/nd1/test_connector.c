@@ -213,7 +213,7 @@ TEST(Connect_v1__local_port)
     fake_alloc_fail(1); /* the id; the file has kept the request of the last one */
     ok_status(
         CALL(other.connector, Connect, other.endpoint, (struct sockaddr *)&to, sizeof(to), 6, 0, NULL, 0, &other.ov),
-        ND_NO_MEMORY);
+        ND_INSUFFICIENT_RESOURCES);
     ok(!fake_alloc_pending());
     side_close(&other);
     ok_status(CALL(s.connector, CancelOverlappedRequests), ND_SUCCESS);
