@@ -113,6 +113,86 @@ CLIENT(by_passive_side)
     session_drop(&session);
 }
 
+/* Messages just before the end: the other side sees them first, then NotifyDisconnect, then its other receives come back (A7).
+ * It looks at its results all the time, or only once it has been told. */
+
+#define LAST_WORDS 4
+
+static void last_words(void)
+{
+    struct session session;
+    struct link *link = &session.link;
+
+    session_begin(&session, NULL);
+    runner_settle();
+    runner_sync();
+    for (uintptr_t i = 0; i < LAST_WORDS; i++) {
+        memset(link->buffer + 64 * i, 0x30 + (int)i, 64);
+        post_send(link, i, 64 * i, 64, 0);
+    }
+    for (uintptr_t i = 0; i < LAST_WORDS; i++)
+        ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, i);
+    link_disconnect(link);
+    runner_sync();
+    session_drop(&session);
+}
+
+static void hear_last_words(bool polling)
+{
+    struct session session;
+    struct link *link = &session.link;
+    ND2_RESULT results[LAST_WORDS + 1];
+
+    session_begin(&session, NULL);
+    for (uintptr_t i = 0; i < LAST_WORDS + RECEIVES; i++)
+        post_receive(link, i, 64 * i, 64);
+    ok_status(CALL(link->connector, NotifyDisconnect, &link->ov), ND_PENDING);
+    runner_settle();
+    runner_sync();
+    if (polling) {
+        for (int i = 0; i < LAST_WORDS; i++)
+            results[i] = result_next(link->cq);
+    } else {
+        ok_status(finish(link->connector, ND_PENDING, &link->ov), ND_SUCCESS);
+        ok_int(CALL(link->cq, GetResults, results, LAST_WORDS), ==, LAST_WORDS); /* all there */
+    }
+    for (uintptr_t i = 0; i < LAST_WORDS; i++) {
+        ok_status(results[i].Status, ND_SUCCESS);
+        ok_int(results[i].RequestType, ==, Nd2RequestTypeReceive);
+        ok_uint((uintptr_t)results[i].RequestContext, ==, i);
+        ok_uint(results[i].BytesTransferred, ==, 64);
+        ok_int(link->buffer[64 * i + 63], ==, 0x30 + i);
+    }
+    for (uintptr_t i = 0; i < RECEIVES; i++) {
+        ok_result(link->cq, Nd2RequestTypeReceive, ND_CANCELED, LAST_WORDS + i);
+        ok_internal(&link->ov, ND_SUCCESS); /* before the first of them */
+    }
+    result_none(link->cq);
+    link_disconnect(link);
+    runner_sync();
+    session_drop(&session);
+}
+
+SERVER(last_words_heard)
+{
+    hear_last_words(true);
+}
+
+CLIENT(last_words_heard)
+{
+    last_words();
+}
+
+SERVER(last_words_found)
+{
+    hear_last_words(false);
+}
+
+CLIENT(last_words_found)
+{
+    last_words();
+}
+
 /* Both at the same moment: success on both sides (ndmpic, MS-MPI). */
 
 static void both(void)
@@ -166,7 +246,8 @@ static void posts_after(bool ours)
     HRESULT hr;
 
     session_begin(&session, NULL);
-    sge = sge_of(link, 0, 64);
+    sge = sge_of(link, 2048, 64);
+    memset(sge.Buffer, 0xee, 64);
     for (uintptr_t i = 0; i < 4; i++)
         post_receive(link, i, 0, 64);
     runner_sync();
@@ -180,7 +261,8 @@ static void posts_after(bool ours)
     }
     ok_status(CALL(link->qp, Receive, (void *)4, &sge, 1), ND_SUCCESS);
     ok_status(CALL(link->qp, Send, (void *)5, &sge, 1, 0), ND_SUCCESS);
-    ok_status(CALL(link->qp, Write, (void *)6, &sge, 1, link->remote.address, link->remote.token, 0), ND_SUCCESS);
+    ok_status(CALL(link->qp, Write, (void *)6, &sge, 1, link->remote.address + 1024, link->remote.token, 0),
+              ND_SUCCESS);
     ok_status(CALL(link->qp, Read, (void *)7, &sge, 1, link->remote.address, link->remote.token, 0), ND_SUCCESS);
     ok_status(CALL(link->qp, Send, (void *)8, &sge, 1, ND_OP_FLAG_SILENT_SUCCESS), ND_SUCCESS);
     if (ours)
@@ -208,6 +290,13 @@ static void posts_after(bool ours)
     ok_result(link->cq, Nd2RequestTypeReceive, ND_CANCELED, 10);
     ok_result(link->cq, Nd2RequestTypeSend, ND_CANCELED, 11);
     result_none(link->cq);
+    runner_sync();
+    /* Nothing of the peer's late Sends and Write is in the memory, nor did its own Read bring anything. */
+    for (int i = 0; i < 64; i++) {
+        ok_int(link->buffer[i], ==, 0);
+        ok_int(link->buffer[1024 + i], ==, 0);
+        ok_int(link->buffer[2048 + i], ==, 0xee);
+    }
     runner_sync();
     session_drop(&session);
 }
