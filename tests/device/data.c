@@ -302,6 +302,28 @@ CLIENT(entries)
 
 /* INLINE: any memory, any token, any number of entries, exactly inlineDataSize bytes; one more is refused (D7). */
 
+/* One entry more than the queue pair's capacity, which may be more than was asked for (A44): the least number that is refused
+ * where the bytes are not inline. */
+static ULONG entries_refused(struct link *link)
+{
+    ND2_SGE sges[256];
+
+    for (ULONG n = 0; n < _countof(sges); n++) {
+        HRESULT hr;
+
+        sges[n] = sge_of(link, 0, 0);
+        hr = CALL(link->qp, Write, NULL, sges, n + 1, link->remote.address, link->remote.token, 0);
+        if (hr == ND_DATA_OVERRUN) {
+            runner_note("%u entries, inline %u bytes", (unsigned)n, (unsigned)link->shape.inline_size);
+            return n + 1;
+        }
+        ok_status(hr, ND_SUCCESS);
+        ok_result(link->cq, Nd2RequestTypeWrite, ND_SUCCESS, 0);
+    }
+    ok_msg(false, "a queue pair for %u entries takes %zu", (unsigned)link->shape.sge, _countof(sges));
+    return 0;
+}
+
 SERVER(inlined)
 {
     struct session session;
@@ -327,27 +349,31 @@ CLIENT(inlined)
     struct shape shape = large_shape(&session.host);
     struct link *link = &session.link;
     ULONG size = shape.inline_size;
-    ND2_SGE one, many[16];
+    ND2_SGE one, many[256];
+    ULONG entries;
     BYTE *memory;
 
     if (!size)
         harness_skip("the device has no inline data");
     ok(size >= 16);
     session_begin(&session, &shape);
-    memory = malloc(size + 1); /* not registered */
+    entries = entries_refused(link);
+    ok_uint(entries, <=, size); /* a byte for each */
+    memory = malloc(size + 1);  /* not registered */
     one = (ND2_SGE){ memory, size, 0xdeadbeef };
     runner_sync();
 
     pattern_fill(memory, size, 1);
     ok_status(CALL(link->qp, Send, (void *)1, &one, 1, ND_OP_FLAG_INLINE), ND_SUCCESS);
     pattern_fill(memory, size, 2); /* was copied */
-    for (ULONG i = 0; i < 16; i++)
-        many[i] = (ND2_SGE){ memory + i * (size / 16), i < 15 ? size / 16 : size - 15 * (size / 16), i };
-    ok_status(CALL(link->qp, Send, (void *)2, many, 16, ND_OP_FLAG_INLINE), ND_SUCCESS);
+    for (ULONG i = 0; i < entries; i++)
+        many[i] = (ND2_SGE){ memory + i * (size / entries),
+                             i < entries - 1 ? size / entries : size - (entries - 1) * (size / entries), i };
+    ok_status(CALL(link->qp, Send, (void *)2, many, entries, ND_OP_FLAG_INLINE), ND_SUCCESS);
     pattern_fill(memory, size, 3);
-    ok_status(
-        CALL(link->qp, Write, (void *)3, many, 16, link->remote.address + 8192, link->remote.token, ND_OP_FLAG_INLINE),
-        ND_SUCCESS);
+    ok_status(CALL(link->qp, Write, (void *)3, many, entries, link->remote.address + 8192, link->remote.token,
+                   ND_OP_FLAG_INLINE),
+              ND_SUCCESS);
     memset(memory, 0, size);
     one.BufferLength = size + 1;
     ok_status(CALL(link->qp, Send, NULL, &one, 1, ND_OP_FLAG_INLINE), ND_BUFFER_OVERFLOW);
@@ -358,6 +384,60 @@ CLIENT(inlined)
     ok_result(link->cq, Nd2RequestTypeWrite, ND_SUCCESS, 3);
     result_none(link->cq);
     runner_sync();
+    free(memory);
+    session_end(&session);
+}
+
+/* A queue pair that is made for the threshold takes so many bytes inline, from memory that is not registered (A27). */
+
+SERVER(inlined_at_the_threshold)
+{
+    struct session session;
+    struct link *link = &session.link;
+    ULONG size;
+
+    session_begin(&session, NULL);
+    size = session.host.info.InlineRequestThreshold;
+    post_receive(link, 1, 0, size);
+    post_receive(link, 3, 2048, 8);
+    runner_sync();
+    ok_result(link->cq, Nd2RequestTypeReceive, ND_SUCCESS, 1);
+    pattern_check(link->buffer, size, 1);
+    ok_result(link->cq, Nd2RequestTypeReceive, ND_SUCCESS, 3);
+    pattern_check(link->buffer + 1024, size, 2);
+    session_end(&session);
+}
+
+CLIENT(inlined_at_the_threshold)
+{
+    struct session session;
+    struct link *link = &session.link;
+    struct shape shape = { 0 };
+    BYTE *memory;
+    ND2_SGE sge;
+    ULONG size;
+
+    host_open(&session.host);
+    size = shape.inline_size = session.host.info.InlineRequestThreshold;
+    host_close(&session.host);
+    if (!size)
+        harness_skip("the device has no inline data");
+    session_begin(&session, &shape);
+    memory = malloc(size);
+    sge = (ND2_SGE){ memory, size, 0xdeadbeef };
+    runner_sync();
+    pattern_fill(memory, size, 1);
+    ok_status(CALL(link->qp, Send, (void *)1, &sge, 1, ND_OP_FLAG_INLINE), ND_SUCCESS);
+    pattern_fill(memory, size, 2);
+    ok_status(
+        CALL(link->qp, Write, (void *)2, &sge, 1, link->remote.address + 1024, link->remote.token, ND_OP_FLAG_INLINE),
+        ND_SUCCESS);
+    memset(memory, 0, size);
+    ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, 1);
+    ok_result(link->cq, Nd2RequestTypeWrite, ND_SUCCESS, 2);
+    /* Behind the Write's bytes. */
+    ok_status(CALL(link->qp, Send, (void *)3, NULL, 0, 0), ND_SUCCESS);
+    ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, 3);
     free(memory);
     session_end(&session);
 }
