@@ -4,6 +4,9 @@
 #include "session.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define WRITE_SIZE 8
 #define AREA       65536 /* before the long transfers */
@@ -13,7 +16,7 @@ struct maxima {
     const ND2_ADAPTER_INFO *info;
     IND2SharedReceiveQueue *srq;
     struct link plain, shared;
-    SIZE_T length; /* of the longest transfer that is tried */
+    SIZE_T length; /* of the longest transfer that is tried here; those of MaxTransferLength are cases of their own */
 };
 
 static void maximal_qp(struct maxima *maxima, struct link *link, IND2SharedReceiveQueue *srq)
@@ -311,6 +314,143 @@ CLIENT(all_maxima_used)
     }
     runner_sync();
     maxima_end(&maxima);
+}
+
+/* ---- messages of MaxTransferLength ---- */
+
+/* More than the machine has memory for: the address space has one piece over and over. */
+
+#define PIECE ((SIZE_T)4 << 20)
+
+struct longest {
+    IND2MemoryRegion *mr;
+    BYTE *memory;
+    SIZE_T length, piece, mapped;
+};
+
+static void longest_make(struct longest *longest, struct link *link)
+{
+    SIZE_T length = link->host->info.MaxTransferLength;
+    int fd = memfd_create("piece", 0);
+
+    longest->length = length;
+    longest->piece = length < PIECE ? (length + 4095) / 4096 * 4096 : PIECE;
+    longest->mapped = (length + longest->piece - 1) / longest->piece * longest->piece;
+    ok(fd >= 0);
+    ok_int(ftruncate(fd, (off_t)longest->piece), ==, 0);
+    longest->memory = mmap(NULL, longest->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ok(longest->memory != MAP_FAILED);
+    for (SIZE_T at = 0; at < longest->mapped; at += longest->piece)
+        ok(mmap(longest->memory + at, longest->piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) !=
+           MAP_FAILED);
+    close(fd);
+    ok_status(
+        CALL(link->host->adapter, CreateMemoryRegion, &IID_IND2MemoryRegion, link->host->file, (void **)&longest->mr),
+        ND_SUCCESS);
+    ok_status(finish(longest->mr,
+                     CALL(longest->mr, Register, longest->memory, longest->mapped,
+                          ND_MR_FLAG_ALLOW_LOCAL_WRITE | ND_MR_FLAG_ALLOW_REMOTE_READ | ND_MR_FLAG_ALLOW_REMOTE_WRITE |
+                              ND_MR_FLAG_RDMA_READ_SINK,
+                          &link->ov),
+                     &link->ov),
+              ND_SUCCESS);
+}
+
+static void longest_drop(struct longest *longest, struct link *link)
+{
+    ok_status(finish(longest->mr, CALL(longest->mr, Deregister, &link->ov), &link->ov), ND_SUCCESS);
+    release_last(longest->mr);
+    munmap(longest->memory, longest->mapped);
+}
+
+/* One message of that length, and one of a byte more is refused. */
+static void longest(ND2_REQUEST_TYPE type)
+{
+    struct longest from, into;
+    IND2Listener *listener;
+    struct link near, far;
+    union endpoint to;
+    struct host host;
+    struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+    ND2_SGE near_sge, far_sge;
+    UINT32 from_token, into_token;
+    ND2_RESULT result;
+
+    /* siw counts each page as often as it is mapped, root's too. */
+    ok_int(setrlimit(RLIMIT_MEMLOCK, &unlimited), ==, 0);
+    host_open(&host);
+    listener = listen_at(&host, &host.address, 0);
+    to = listener_endpoint(listener);
+    link_make(&near, &host, &(struct shape){ .reads = 1 });
+    link_make(&far, &host, &(struct shape){ .reads = 1 });
+    longest_make(&from, &near);
+    longest_make(&into, &far);
+    self_connect(&near, &far, listener, &to);
+    if (runner_iwarp())
+        Sleep(50);
+    from_token = CALL(from.mr, GetRemoteToken);
+    into_token = CALL(into.mr, GetRemoteToken);
+    near_sge = (ND2_SGE){ from.memory, (ULONG)from.length, CALL(from.mr, GetLocalToken) };
+    far_sge = (ND2_SGE){ into.memory, (ULONG)into.length, CALL(into.mr, GetLocalToken) };
+    pattern_fill(from.memory, from.piece, type);
+    memset(into.memory, 0, into.piece);
+    switch (type) {
+    case Nd2RequestTypeSend:
+        ok_status(CALL(far.qp, Receive, (void *)1, &far_sge, 1), ND_SUCCESS);
+        ok_status(CALL(near.qp, Send, (void *)2, &near_sge, 1, 0), ND_SUCCESS);
+        result = result_next(far.cq);
+        ok_status(result.Status, ND_SUCCESS);
+        ok_uint(result.BytesTransferred, ==, from.length);
+        ok_result(near.cq, type, ND_SUCCESS, 2);
+        near_sge.BufferLength++;
+        ok_status(CALL(near.qp, Send, NULL, &near_sge, 1, 0), ND_BUFFER_OVERFLOW);
+        ok_status(CALL(near.qp, Receive, NULL, &near_sge, 1), ND_BUFFER_OVERFLOW);
+        break;
+    case Nd2RequestTypeWrite:
+        post_receive(&far, 1, 0, 8);
+        ok_status(CALL(near.qp, Write, (void *)2, &near_sge, 1, (UINT64)(uintptr_t)into.memory, into_token, 0),
+                  ND_SUCCESS);
+        ok_status(CALL(near.qp, Send, (void *)3, NULL, 0, 0), ND_SUCCESS); /* behind the bytes */
+        ok_result(near.cq, type, ND_SUCCESS, 2);
+        ok_result(near.cq, Nd2RequestTypeSend, ND_SUCCESS, 3);
+        ok_result(far.cq, Nd2RequestTypeReceive, ND_SUCCESS, 1);
+        near_sge.BufferLength++;
+        ok_status(CALL(near.qp, Write, NULL, &near_sge, 1, (UINT64)(uintptr_t)into.memory, into_token, 0),
+                  ND_BUFFER_OVERFLOW);
+        break;
+    default:
+        ok_status(CALL(far.qp, Read, (void *)2, &far_sge, 1, (UINT64)(uintptr_t)from.memory, from_token, 0),
+                  ND_SUCCESS);
+        ok_result(far.cq, type, ND_SUCCESS, 2);
+        far_sge.BufferLength++;
+        ok_status(CALL(far.qp, Read, NULL, &far_sge, 1, (UINT64)(uintptr_t)from.memory, from_token, 0),
+                  ND_BUFFER_OVERFLOW);
+        break;
+    }
+    ok(!memcmp(from.memory, into.memory, from.length < from.piece ? from.length : from.piece));
+    runner_note("%zu bytes", (size_t)from.length);
+    link_disconnect(&near);
+    longest_drop(&from, &near);
+    longest_drop(&into, &far);
+    link_drop(&near);
+    link_drop(&far);
+    release_last(listener);
+    host_close(&host);
+}
+
+LONG_ALONE(longest_send)
+{
+    longest(Nd2RequestTypeSend);
+}
+
+LONG_ALONE(longest_write)
+{
+    longest(Nd2RequestTypeWrite);
+}
+
+LONG_ALONE(longest_read)
+{
+    longest(Nd2RequestTypeRead);
 }
 
 RUNNER_MAIN
