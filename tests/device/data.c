@@ -674,6 +674,62 @@ CLIENT(read_limit_and_fence)
     session_end(&session);
 }
 
+/* READ_FENCE: what a Read brings is what the fenced request behind it sends, a Send or a Write. The bytes differ in each round,
+ * so that a request that does not wait shows: behind a first Read that lasts the two that matter are both in the queue when
+ * their turn comes. */
+
+#define FENCED_SIZE   16384
+#define FENCED_ROUNDS 16
+
+SERVER(fence_holds_back)
+{
+    struct session session;
+    struct link *link = &session.link;
+    BYTE *source, *target;
+
+    session_begin(&session, &(struct shape){ .size = read_that_lasts(), .reads = 1 });
+    source = link->buffer;
+    target = link->buffer + FENCED_SIZE;
+    for (ULONG round = 0; round < FENCED_ROUNDS; round++) {
+        pattern_fill(source, FENCED_SIZE, round);
+        memset(target, 0xcc, FENCED_SIZE);
+        post_receive(link, round, FENCED_SIZE, FENCED_SIZE);
+        runner_sync();
+        ok_result(link->cq, Nd2RequestTypeReceive, ND_SUCCESS, round);
+        pattern_check(target, FENCED_SIZE, round);
+    }
+    session_end(&session);
+}
+
+CLIENT(fence_holds_back)
+{
+    struct session session;
+    struct link *link = &session.link;
+
+    session_begin(&session, &(struct shape){ .size = FENCED_SIZE + read_that_lasts(), .reads = 1 });
+    for (ULONG round = 0; round < FENCED_ROUNDS; round++) {
+        ND2_SGE sge = sge_of(link, 0, FENCED_SIZE), first = sge_of(link, FENCED_SIZE, read_that_lasts());
+
+        runner_sync();
+        ok_status(CALL(link->qp, Read, (void *)0, &first, 1, link->remote.address, link->remote.token, 0), ND_SUCCESS);
+        ok_status(CALL(link->qp, Read, (void *)1, &sge, 1, link->remote.address, link->remote.token, 0), ND_SUCCESS);
+        if (round % 2) {
+            ok_status(CALL(link->qp, Write, (void *)2, &sge, 1, link->remote.address + FENCED_SIZE, link->remote.token,
+                           ND_OP_FLAG_READ_FENCE),
+                      ND_SUCCESS);
+            ok_status(CALL(link->qp, Send, (void *)3, NULL, 0, 0), ND_SUCCESS); /* behind the Write's bytes */
+        } else {
+            ok_status(CALL(link->qp, Send, (void *)2, &sge, 1, ND_OP_FLAG_READ_FENCE), ND_SUCCESS);
+        }
+        ok_result(link->cq, Nd2RequestTypeRead, ND_SUCCESS, 0);
+        ok_result(link->cq, Nd2RequestTypeRead, ND_SUCCESS, 1);
+        ok_result(link->cq, round % 2 ? Nd2RequestTypeWrite : Nd2RequestTypeSend, ND_SUCCESS, 2);
+        if (round % 2)
+            ok_result(link->cq, Nd2RequestTypeSend, ND_SUCCESS, 3);
+    }
+    session_end(&session);
+}
+
 /* A fenced Read is legal, on a queue that is idle and behind other Reads, and what is behind it goes on. */
 
 SERVER(fenced_read)

@@ -535,6 +535,11 @@ void post_send(struct link *link, uintptr_t context, SIZE_T offset, SIZE_T lengt
     ok_status(CALL(link->qp, Send, (void *)context, &sge, 1, flags), ND_SUCCESS);
 }
 
+SIZE_T read_that_lasts(void)
+{
+    return runner_wire() ? 512 * 1024 : 4096 * 1024;
+}
+
 static BYTE pattern_byte(SIZE_T at, ULONG seed)
 {
     return (BYTE)((at * 167 + (at >> 8) * 13 + seed * 101 + 7) & 0xff);

@@ -156,6 +156,10 @@ ND2_SGE sge_of(const struct link *link, SIZE_T offset, SIZE_T length);
 void post_receive(struct link *link, uintptr_t context, SIZE_T offset, SIZE_T length);
 void post_send(struct link *link, uintptr_t context, SIZE_T offset, SIZE_T length, ULONG flags);
 
+/* The length of a Read that goes on after its call has returned. rxe is done with a shorter one by then: only what is more than it
+ * does at a time is left to a thread of the kernel's. Over the wire that many packets at once would be more than its queue takes. */
+SIZE_T read_that_lasts(void);
+
 /* A pattern that differs by seed and by position. */
 void pattern_fill(void *memory, SIZE_T size, ULONG seed);
 void pattern_check(const void *memory, SIZE_T size, ULONG seed);

@@ -452,30 +452,37 @@ ALONE(full)
     two_end(&two);
 }
 
-/* READ_FENCE: what a Read brings is what the fenced Send behind it sends. */
+/* READ_FENCE: what a Read brings is what the fenced Send behind it sends; the first Read is what data.fence_holds_back has it
+ * for. By calls, and in a batch. */
 ALONE(fence_holds_back)
 {
-    const SIZE_T size = 32768;
-    ND_RESULT revoked, read, sent, received;
-    struct v1 near, far;
+    const SIZE_T size = 16384, first_size = read_that_lasts();
+    ND_RESULT revoked, first, read, sent, received;
     INDMemoryWindow *window;
     ND_MW_DESCRIPTOR mw;
+    struct v1 near, far;
 
-    v1_open(&near, 2 * size);
-    v1_open(&far, 2 * size);
+    v1_open(&near, first_size);
+    v1_open(&far, size + first_size);
     v1_self_connect(&near, &far);
     if (runner_iwarp())
         Sleep(50);
     window = make_window(&near, &revoked);
-    mw = bound(&near, window, 0, size, ND_OP_FLAG_ALLOW_READ);
-    for (ULONG round = 0; round < 64; round++) {
-        ND_SGE sge = v1_sge(&far, 0, size);
+    mw = bound(&near, window, 0, first_size, ND_OP_FLAG_ALLOW_READ);
+    for (ULONG round = 0; round < 16; round++) {
+        ND_SGE sge = v1_sge(&far, 0, size), first_sge = v1_sge(&far, size, first_size);
 
         pattern_fill(near.buffer, size, round);
         memset(near.buffer + size, 0xcc, size);
         v1_receive(&near, &received, size, size);
+        if (round % 2)
+            CALL_VOID(far.endpoint, StartRequestBatch);
+        ok_status(CALL(far.endpoint, Read, &first, &first_sge, 1, &mw, 0, 0), ND_SUCCESS);
         ok_status(CALL(far.endpoint, Read, &read, &sge, 1, &mw, 0, 0), ND_SUCCESS);
         v1_send(&far, &sent, 0, size, ND_OP_FLAG_READ_FENCE);
+        if (round % 2)
+            CALL_VOID(far.endpoint, SubmitRequestBatch);
+        ok_v1_result(&far, &first, ND_SUCCESS);
         ok_v1_result(&far, &read, ND_SUCCESS);
         ok_v1_result(&far, &sent, ND_SUCCESS);
         ok_v1_result(&near, &received, ND_SUCCESS);
