@@ -2,6 +2,8 @@
 /* Completion queue notification. ndspi.md 5.7. */
 #include "session.h"
 
+#include <stdlib.h>
+
 static HRESULT notify(struct link *link, ULONG type, OVERLAPPED *ov)
 {
     return CALL(link->cq, Notify, type, ov);
@@ -567,7 +569,7 @@ ALONE(overrun)
 
     host_open(&host);
     if (host.info.AdapterFlags & ND_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED)
-        harness_skip("the device's queue grows with the queue pairs, so that it cannot overrun");
+        harness_skip("the device's queue grows with the queue pairs: see overrun_beyond_the_growth");
     link_make(&link, &host, &(struct shape){ .depth = host.info.MaxReceiveQueueDepth, .cq_depth = 1 });
     overlapped_rubbish(&errors, event_auto());
     ok_status(notify(&link, ND_CQ_NOTIFY_ERRORS, &errors), ND_PENDING);
@@ -580,6 +582,123 @@ ALONE(overrun)
     ok(CloseHandle(errors.hEvent));
     link_drop(&link);
     host_close(&host);
+}
+
+/* Connections whose receives fill one queue that nobody polls: the queue is dead, and with it all queue pairs that have their
+ * results there, also the last one, which got no message. The other sides learn of it by the Disconnect. */
+
+struct filled {
+    struct link near, far;
+    OVERLAPPED near_lost, far_lost;
+};
+
+/* Messages of no bytes for all receives of one connection, until the queue is dead. */
+static void fill(struct filled *filled, const OVERLAPPED *dead)
+{
+    struct link *far = &filled->far;
+    const ULONG messages = filled->near.shape.depth;
+    ULONG sent = 0, done = 0;
+
+    while (done < messages && !HasOverlappedIoCompleted(dead)) {
+        ND2_RESULT results[16];
+        ULONG n;
+
+        if (sent < messages && sent - done < far->shape.depth) {
+            ok_status(CALL(far->qp, Send, NULL, NULL, 0, 0), ND_SUCCESS);
+            sent++;
+            continue;
+        }
+        n = CALL(far->cq, GetResults, results, 16);
+        done += n;
+        if (!n)
+            harness_yield();
+    }
+}
+
+static void overrun_connected(size_t connections)
+{
+    struct filled *filled = calloc(connections, sizeof(*filled));
+    IND2Listener *listener;
+    union endpoint to;
+    OVERLAPPED dead;
+    struct host host;
+
+    host_open(&host);
+    listener = listen_at(&host, &host.address, 0);
+    to = listener_endpoint(listener);
+    overlapped_rubbish(&dead, event_auto());
+    for (size_t i = 0; i < connections; i++) {
+        struct filled *one = &filled[i];
+        struct shape shape = { .depth = host.info.MaxReceiveQueueDepth, .cq_depth = 1 };
+
+        if (i)
+            shape.cq = filled[0].near.cq;
+        link_make(&one->near, &host, &shape);
+        link_make(&one->far, &host, &(struct shape){ .depth = 64 });
+        for (ULONG k = 0; k < host.info.MaxReceiveQueueDepth; k++)
+            ok_status(CALL(one->near.qp, Receive, NULL, NULL, 0), ND_SUCCESS);
+        self_connect(&one->far, &one->near, listener, &to);
+        overlapped_rubbish(&one->near_lost, event_auto());
+        overlapped_rubbish(&one->far_lost, event_auto());
+        ok_status(CALL(one->near.connector, NotifyDisconnect, &one->near_lost), ND_PENDING);
+        ok_status(CALL(one->far.connector, NotifyDisconnect, &one->far_lost), ND_PENDING);
+    }
+    ok_status(notify(&filled[0].near, ND_CQ_NOTIFY_ERRORS, &dead), ND_PENDING);
+    for (size_t i = 0; i < connections - 1; i++)
+        fill(&filled[i], &dead);
+    ok_status(finish(filled[0].near.cq, ND_PENDING, &dead), ND_BUFFER_OVERFLOW);
+    ok_status(notify(&filled[0].near, ND_CQ_NOTIFY_ANY, &dead), ND_BUFFER_OVERFLOW);
+    for (size_t i = 0; i < connections; i++) {
+        struct filled *one = &filled[i];
+
+        /* On iWARP the kernel tells any end of a connection as a disconnect. */
+        ok_status(finish(one->near.connector, ND_PENDING, &one->near_lost),
+                  runner_iwarp() ? ND_SUCCESS : (HRESULT)STATUS_CONNECTION_DISCONNECTED);
+        link_disconnect(&one->near);
+        ok_status(finish(one->far.connector, ND_PENDING, &one->far_lost), ND_SUCCESS);
+        ok(CloseHandle(one->near_lost.hEvent));
+        ok(CloseHandle(one->far_lost.hEvent));
+    }
+    ok(CloseHandle(dead.hEvent));
+    release_last(listener);
+    while (connections) {
+        link_drop(&filled[--connections].far);
+        link_drop(&filled[connections].near);
+    }
+    host_close(&host);
+    free(filled);
+}
+
+ALONE(overrun_connected)
+{
+    struct host host;
+    bool grows;
+
+    host_open(&host);
+    grows = host.info.AdapterFlags & ND_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED;
+    host_close(&host);
+    if (grows)
+        harness_skip("the device's queue grows with the queue pairs: see overrun_beyond_the_growth");
+    overrun_connected(2);
+}
+
+/* rxe's queues end at 32,767 entries, and five queue pairs have more receives. */
+ALONE(overrun_beyond_the_growth)
+{
+    const size_t most = 32768;
+    struct host host;
+    ULONG depth;
+    bool grows;
+
+    if (!runner_machine())
+        harness_skip("how far the queues of this device grow is not known");
+    host_open(&host);
+    grows = host.info.AdapterFlags & ND_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED;
+    depth = host.info.MaxReceiveQueueDepth;
+    host_close(&host);
+    if (!grows)
+        harness_skip("the device's queue does not grow: see overrun_connected");
+    overrun_connected(most / depth + 2);
 }
 
 /* A blocking ping-pong: each side sleeps in its Notify until the other's message is there. */
