@@ -90,6 +90,11 @@ void connection_fail(struct connection *conn, NTSTATUS status)
 
 /* EINVAL of rdma_connect is no verdict on the address, which has been resolved: the id or the QP is past use. Nor is
  * EADDRNOTAVAIL: on iWARP the kernel still has the TCP connection of a cancelled attempt between the same ports. */
+NTSTATUS connection_lost_status(const struct connection *conn)
+{
+    return adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
+}
+
 NTSTATUS connection_connect_status(int error)
 {
     if (error == EADDRNOTAVAIL)
@@ -384,7 +389,7 @@ NTSTATUS connection_accept(struct connection *conn, struct qp *qp, uint32_t inbo
             set_connected(conn);
         return ND_SUCCESS;
     }
-    status = adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
+    status = connection_lost_status(conn);
     if (ready)
         status_info(errno, status, "rdma_accept");
     if (!conn->qp_moved)
@@ -403,7 +408,7 @@ NTSTATUS connection_reject(struct connection *conn, const void *data, size_t len
     NTSTATUS status = ND_SUCCESS;
 
     if (result != 0) {
-        status = adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
+        status = connection_lost_status(conn);
         status_info(errno, status, "%s", established ? "rdma_disconnect" : "rdma_reject");
     }
     restore_qp(conn, true);

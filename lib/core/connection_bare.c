@@ -23,16 +23,11 @@ void connection_renew(struct connection *conn, struct adapter *adapter)
     conn->state = WIRE_IDLE;
 }
 
-static NTSTATUS lost_status(const struct connection *conn)
-{
-    return adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
-}
-
 /* If the peer has taken its reply back, the event that says so is on its way: the id stays for it. */
 NTSTATUS connection_complete_bare(struct connection *conn)
 {
     if (!connection_is_iw(conn) && rdma_establish(conn->cmid->id) != 0) {
-        return status_info(errno, lost_status(conn), "rdma_establish");
+        return status_info(errno, connection_lost_status(conn), "rdma_establish");
     }
     conn->state = WIRE_ESTABLISHED;
     return ND_SUCCESS;
@@ -46,7 +41,7 @@ NTSTATUS connection_accept_bare(struct connection *conn, struct rdma_conn_param 
         conn->state = WIRE_REPLY_OUT;
         return ND_SUCCESS;
     }
-    status = status_info(errno, lost_status(conn), "rdma_accept");
+    status = status_info(errno, connection_lost_status(conn), "rdma_accept");
     connection_close(conn);
     return status;
 }

@@ -20,6 +20,7 @@ void connection_fail(struct connection *conn, NTSTATUS status);         /* a cal
 void connection_event(struct cmid *cmid, const struct cm_event *event); /* without lock */
 void connection_gone(struct cmid *cmid);                                /* without lock */
 NTSTATUS connection_connect_status(int error);
+NTSTATUS connection_lost_status(const struct connection *conn); /* of one that does not go on */
 void connection_fill_param(const struct connection *conn, struct rdma_conn_param *param, const void *data,
                            size_t length);
 

@@ -72,12 +72,6 @@ static void add_rights(const struct connection *conn, struct ibv_qp_attr *attr, 
     *mask |= IBV_QP_ACCESS_FLAGS;
 }
 
-/* What the application hears of a queue pair that does not go on. */
-static NTSTATUS lost_status(const struct connection *conn)
-{
-    return adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
-}
-
 static bool move(struct connection *conn, enum ibv_qp_state state, bool rights)
 {
     struct ibv_qp_attr attr;
@@ -90,7 +84,7 @@ static bool move(struct connection *conn, enum ibv_qp_state state, bool rights)
         add_rights(conn, &attr, &mask);
     error = qp_modify(conn->qp, &attr, mask);
     if (error) {
-        status_warn(error, lost_status(conn), "ibv_modify_qp to state %d", state);
+        status_warn(error, connection_lost_status(conn), "ibv_modify_qp to state %d", state);
         return false;
     }
     if (state != IBV_QPS_INIT)
@@ -146,7 +140,7 @@ bool connection_qp_establish(struct connection *conn)
         return false;
     if (rdma_establish(conn->cmid->id) == 0)
         return true;
-    status_info(errno, lost_status(conn), "rdma_establish");
+    status_info(errno, connection_lost_status(conn), "rdma_establish");
     return false;
 }
 

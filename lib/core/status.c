@@ -156,6 +156,11 @@ int post_errno(int result)
     return result < 0 ? -result : result;
 }
 
+HRESULT status_without_no_memory(HRESULT status)
+{
+    return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status;
+}
+
 HRESULT status_v1(HRESULT status)
 {
     return status == ND_IO_TIMEOUT ? ND_TIMEOUT : status;

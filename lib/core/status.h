@@ -42,6 +42,9 @@ HRESULT status_from_ib(int ib_status);
 HRESULT status_from_cm_errno(int error);
 HRESULT status_cm(HRESULT status);
 
+/* Of a call whose page has no ND_NO_MEMORY. */
+HRESULT status_without_no_memory(HRESULT status);
+
 /* v2 status -> v1 status. */
 HRESULT status_v1(HRESULT status);
 

@@ -293,13 +293,13 @@ static HRESULT STDMETHODCALLTYPE nd1_connector_Connect(INDConnector *iface, INDE
         return status;
     status = core_to_connect(object, ntohs(local_port), &c);
     if (status != ND_SUCCESS)
-        return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status; /* Connect has no ND_NO_MEMORY */
+        return status_without_no_memory(status);
     status = bind_local(home, c, ntohs(local_port));
     if (status == ND_SUCCESS)
         status = nd1_status(connector_connect(c, own->qp, &dest.sa, address_length(&dest.sa), own->inbound,
                                               own->outbound, data, data_length, overlapped));
     connector_unref(c);
-    return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status;
+    return status_without_no_memory(status);
 }
 
 static HRESULT STDMETHODCALLTYPE nd1_connector_CompleteConnect(INDConnector *iface, OVERLAPPED *overlapped)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "core/status.h"
 #include "nd2/nd2.h"
 
 /* Source: ndspi-v2.md section 11, ndspi.md section 4. Everything is in core/connector.c; this is its v2 face. */
@@ -78,11 +79,8 @@ static HRESULT STDMETHODCALLTYPE nd2_connector_GetOverlappedResult(IND2Connector
 
 static HRESULT STDMETHODCALLTYPE nd2_connector_Bind(IND2Connector *iface, const struct sockaddr *address, ULONG length)
 {
-    NTSTATUS status;
-
     log_trace("%p", (void *)iface);
-    status = connector_bind(impl_from_IND2Connector(iface)->connector, address, length);
-    return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status; /* Bind and Connect have no ND_NO_MEMORY */
+    return status_without_no_memory(connector_bind(impl_from_IND2Connector(iface)->connector, address, length));
 }
 
 static HRESULT STDMETHODCALLTYPE nd2_connector_Connect(IND2Connector *iface, IUnknown *queue_pair,
@@ -92,7 +90,6 @@ static HRESULT STDMETHODCALLTYPE nd2_connector_Connect(IND2Connector *iface, IUn
 {
     struct nd2_connector *object = impl_from_IND2Connector(iface);
     struct nd2_qp *qp;
-    NTSTATUS status;
 
     log_trace("%p: %p %u/%u %u bytes", (void *)iface, (void *)queue_pair, (unsigned)inbound, (unsigned)outbound,
               (unsigned)data_length);
@@ -101,9 +98,8 @@ static HRESULT STDMETHODCALLTYPE nd2_connector_Connect(IND2Connector *iface, IUn
     qp = unsafe_impl_from_IND2QueuePair(queue_pair);
     if (!qp)
         return ND_INVALID_PARAMETER_1;
-    status =
-        connector_connect(object->connector, qp->qp, address, length, inbound, outbound, data, data_length, overlapped);
-    return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status;
+    return status_without_no_memory(connector_connect(object->connector, qp->qp, address, length, inbound, outbound,
+                                                      data, data_length, overlapped));
 }
 
 static HRESULT STDMETHODCALLTYPE nd2_connector_CompleteConnect(IND2Connector *iface, OVERLAPPED *overlapped)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "core/status.h"
 #include "nd2/nd2.h"
 
 /* Source: ndspi-v2.md section 12, ndspi.md section 4. Everything is in core/listener.c; this is its v2 face. */
@@ -60,11 +61,8 @@ static HRESULT STDMETHODCALLTYPE nd2_listener_GetOverlappedResult(IND2Listener *
 
 static HRESULT STDMETHODCALLTYPE nd2_listener_Bind(IND2Listener *iface, const struct sockaddr *address, ULONG length)
 {
-    NTSTATUS status;
-
     log_trace("%p", (void *)iface);
-    status = listener_bind(impl_from_IND2Listener(iface)->listener, address, length);
-    return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status; /* Bind has no ND_NO_MEMORY */
+    return status_without_no_memory(listener_bind(impl_from_IND2Listener(iface)->listener, address, length));
 }
 
 static HRESULT STDMETHODCALLTYPE nd2_listener_Listen(IND2Listener *iface, ULONG backlog)

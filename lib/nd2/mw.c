@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "core/status.h"
 #include "nd2/nd2.h"
 
 /* Source: ndspi-v2.md section 9, ndspi.md 5.8. */
@@ -65,7 +66,7 @@ HRESULT nd2_mw_create(struct adapter *adapter, IND2MemoryWindow **out)
     status = mw_create(adapter, MW_ND, NULL, &object->mw);
     if (status != ND_SUCCESS) {
         free(object);
-        return status == ND_NO_MEMORY ? ND_INSUFFICIENT_RESOURCES : status;
+        return status_without_no_memory(status);
     }
     object->IND2MemoryWindow_iface.lpVtbl = &nd2_mw_vtbl;
     object->refcount = 1;
