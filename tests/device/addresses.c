@@ -596,7 +596,8 @@ CLIENT(port_of_another_process)
     host_close(&host);
 }
 
-/* The line of a Bind that fails names the address, of a connector and of a listener (D22). */
+/* The line of a Bind that fails names the address, of a connector and of a listener (D22). A line for each call of the kernel's: an
+ * attempt is made again where an id of our own was on its way out. */
 
 SERVER(failed_bind_names_the_address)
 {
@@ -611,6 +612,7 @@ CLIENT(failed_bind_names_the_address)
     char line[200];
     struct host host;
     struct link link;
+    int lines;
 
     runner_log_to(log);
     taken = port_that_is_held(&host);
@@ -618,10 +620,11 @@ CLIENT(failed_bind_names_the_address)
              endpoint_port(&taken));
     link_make(&link, &host, NULL);
     ok_status(CALL(link.connector, Bind, &taken.any, endpoint_size(&taken)), ND_SHARING_VIOLATION);
-    ok_msg(runner_log_lines(log, line) == 1, "a connector: there is no line \"%s\"", line);
+    lines = runner_log_lines(log, line);
+    ok_msg(lines > 0, "a connector: there is no line \"%s\"", line);
     ok_status(CALL(host.adapter, CreateListener, &IID_IND2Listener, host.file, (void **)&listener), ND_SUCCESS);
     ok_status(CALL(listener, Bind, &taken.any, endpoint_size(&taken)), ND_SHARING_VIOLATION);
-    ok_msg(runner_log_lines(log, line) == 2, "a listener: there is no line \"%s\"", line);
+    ok_msg(runner_log_lines(log, line) > lines, "a listener: there is no line \"%s\"", line);
     runner_sync();
     runner_sync();
     release_last(listener);
