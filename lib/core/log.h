@@ -23,10 +23,11 @@ int log_init(void);
 void log_line(enum log_level level, const char *where, const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
 
-#define LOG_AT(level, ...)                                                                    \
-    do {                                                                                      \
-        if (__builtin_expect((log_threshold < 0 ? log_init() : log_threshold) >= (level), 0)) \
-            log_line(level, __func__, __VA_ARGS__);                                           \
+#define LOG_ENABLED(level) __builtin_expect((log_threshold < 0 ? log_init() : log_threshold) >= (int)(level), 0)
+#define LOG_AT(level, ...)                          \
+    do {                                            \
+        if (LOG_ENABLED(level))                     \
+            log_line(level, __func__, __VA_ARGS__); \
     } while (0)
 #define log_error(...) LOG_AT(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...)  LOG_AT(LOG_WARN, __VA_ARGS__)

@@ -132,12 +132,12 @@ const char *status_text(HRESULT status)
 
 HRESULT status_report(enum log_level level, const char *where, int error, HRESULT status, const char *format, ...)
 {
-    int saved_errno = errno, threshold = log_threshold < 0 ? log_init() : log_threshold;
     const char *name = status_name(status);
+    int saved_errno = errno;
     char text[256];
     va_list args;
 
-    if (threshold >= (int)level) {
+    if (LOG_ENABLED(level)) {
         va_start(args, format);
         vsnprintf(text, sizeof(text), format, args);
         va_end(args);
