@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "early.h"
+
 #define CASES_MAX  256
 #define CHANNEL_FD 3 /* to the other side */
 #define REPORT_FD  4 /* to the frame: why the process ends, and notes */
@@ -607,6 +609,7 @@ static int run_role(const char *name, int role)
         setvbuf(stdout, NULL, _IOLBF, 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         cases[i].run[role]();
+        early_none();
         return 0;
     }
     return 2;

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "early.h"
+
 ULONG endpoint_size(const union endpoint *endpoint)
 {
     return endpoint->any.sa_family == AF_INET6 ? sizeof(endpoint->v6) : sizeof(endpoint->v4);
@@ -451,23 +453,9 @@ void session_end(struct session *session)
 
 /* Results. */
 
-static _Thread_local struct {
-    IND2CompletionQueue *cq;
-    ND2_RESULT result;
-} early[64]; /* in the order of arrival */
-static _Thread_local size_t early_count;
-
-/* Takes the first of `cq`, of any queue or of the named one. */
-static bool take_early(IND2CompletionQueue *cq, bool any, bool receive, ND2_RESULT *result)
+static enum early_kind kind_of(ND2_REQUEST_TYPE type)
 {
-    for (size_t i = 0; i < early_count; i++) {
-        if (early[i].cq != cq || (!any && (early[i].result.RequestType == Nd2RequestTypeReceive) != receive))
-            continue;
-        *result = early[i].result;
-        memmove(&early[i], &early[i + 1], (--early_count - i) * sizeof(early[0]));
-        return true;
-    }
-    return false;
+    return type == Nd2RequestTypeReceive ? EARLY_RECEIVE : EARLY_OTHER;
 }
 
 static ND2_RESULT poll_next(IND2CompletionQueue *cq)
@@ -485,23 +473,20 @@ ND2_RESULT result_next(IND2CompletionQueue *cq)
 {
     ND2_RESULT result;
 
-    return take_early(cq, true, false, &result) ? result : poll_next(cq);
+    return early_take(cq, EARLY_ANY, &result, sizeof(result)) ? result : poll_next(cq);
 }
 
 ND2_RESULT result_of(IND2CompletionQueue *cq, ND2_REQUEST_TYPE type)
 {
-    bool receive = type == Nd2RequestTypeReceive;
     ND2_RESULT result;
 
-    if (take_early(cq, false, receive, &result))
+    if (early_take(cq, kind_of(type), &result, sizeof(result)))
         return result;
     for (;;) {
         result = poll_next(cq);
-        if ((result.RequestType == Nd2RequestTypeReceive) == receive || result.Status != ND_SUCCESS)
+        if (kind_of(result.RequestType) == kind_of(type) || result.Status != ND_SUCCESS)
             return result;
-        ok_uint(early_count, <, sizeof(early) / sizeof(early[0]));
-        early[early_count].cq = cq;
-        early[early_count++].result = result;
+        early_put(cq, kind_of(result.RequestType), &result, sizeof(result));
     }
 }
 
@@ -509,7 +494,7 @@ void result_none(IND2CompletionQueue *cq)
 {
     ND2_RESULT result;
 
-    ok(!take_early(cq, true, false, &result));
+    ok(!early_take(cq, EARLY_ANY, &result, sizeof(result)));
     ok_int(CALL(cq, GetResults, &result, 1), ==, 0);
 }
 

@@ -139,8 +139,8 @@ HRESULT finish(void *object, HRESULT started, OVERLAPPED *ov);
 void overlapped_rubbish(OVERLAPPED *ov, HANDLE event);
 HANDLE event_auto(void);
 
-/* Results. No device promises that an acknowledged Send is told before the receive of its answer: `result_of` leaves a success of the
- * other queue (receives, everything else) that comes first for a later call of the same thread; `result_next` takes any, those first. */
+/* Results. `result_of` leaves a success of the other queue that comes first for a later call (early.h); `result_next` takes any, those
+ * first. */
 ND2_RESULT result_next(IND2CompletionQueue *cq);
 ND2_RESULT result_of(IND2CompletionQueue *cq, ND2_REQUEST_TYPE type);
 void result_none(IND2CompletionQueue *cq);

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "early.h"
+
 /* Its OVERLAPPED is not its last argument, where CALL looks for one. */
 HRESULT v1_register(struct v1 *v1, const void *buffer, SIZE_T size, ND_MR_HANDLE *mr)
 {
@@ -242,18 +244,9 @@ static ND_RESULT **receive_of(struct v1 *v1, const ND_RESULT *result)
     return NULL;
 }
 
-/* Takes the first that is early, of any queue or of the named one; NULL if there is none. */
-static ND_RESULT *take_early(struct v1 *v1, bool any, bool receive)
+static enum early_kind kind_of(struct v1 *v1, const ND_RESULT *result)
 {
-    for (size_t i = 0; i < v1->early_count; i++) {
-        ND_RESULT *result = v1->early[i];
-
-        if (!any && (receive_of(v1, result) != NULL) != receive)
-            continue;
-        memmove(&v1->early[i], &v1->early[i + 1], (--v1->early_count - i) * sizeof(v1->early[0]));
-        return result;
-    }
-    return NULL;
+    return receive_of(v1, result) ? EARLY_RECEIVE : EARLY_OTHER;
 }
 
 static ND_RESULT *poll_next(struct v1 *v1)
@@ -278,31 +271,32 @@ static ND_RESULT *no_more_a_receive(struct v1 *v1, ND_RESULT *result)
 
 ND_RESULT *v1_next(struct v1 *v1)
 {
-    ND_RESULT *result = take_early(v1, true, false);
+    ND_RESULT *result;
 
-    return no_more_a_receive(v1, result ? result : poll_next(v1));
+    if (!early_take(v1->cq, EARLY_ANY, &result, sizeof(result)))
+        result = poll_next(v1);
+    return no_more_a_receive(v1, result);
 }
 
 ND_RESULT *v1_next_like(struct v1 *v1, const ND_RESULT *wanted)
 {
-    bool receive = receive_of(v1, wanted) != NULL;
-    ND_RESULT *result = take_early(v1, false, receive);
+    enum early_kind kind = kind_of(v1, wanted);
+    ND_RESULT *result;
 
-    while (!result) {
+    if (early_take(v1->cq, kind, &result, sizeof(result)))
+        return no_more_a_receive(v1, result);
+    for (;;) {
         result = poll_next(v1);
-        if ((receive_of(v1, result) != NULL) == receive || result->Status != ND_SUCCESS)
-            break;
-        ok_uint(v1->early_count, <, sizeof(v1->early) / sizeof(v1->early[0]));
-        v1->early[v1->early_count++] = result;
-        result = NULL;
+        if (kind_of(v1, result) == kind || result->Status != ND_SUCCESS)
+            return no_more_a_receive(v1, result);
+        early_put(v1->cq, kind_of(v1, result), &result, sizeof(result));
     }
-    return no_more_a_receive(v1, result);
 }
 
 void v1_none(struct v1 *v1)
 {
     ND_RESULT *result;
 
-    ok(v1->early_count == 0);
+    ok(!early_take(v1->cq, EARLY_ANY, &result, sizeof(result)));
     ok_int(CALL(v1->cq, GetResults, &result, 1), ==, 0);
 }

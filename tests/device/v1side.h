@@ -20,8 +20,6 @@ struct v1 {
     HANDLE event;
     OVERLAPPED ov;
     ND_RESULT *receives[16]; /* of v1_receive, not taken yet */
-    ND_RESULT *early[64];    /* taken before they were asked for, in the order of arrival */
-    size_t early_count;
 };
 
 /* RegisterMemory, finished. */

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "early.h"
+
 void wv_open_at(struct wvhost *host, const union endpoint *address)
 {
     memset(host, 0, sizeof(*host));
@@ -492,23 +494,9 @@ void wv_send(struct wvlink *link, UINT64 id, SIZE_T offset, SIZE_T length, DWORD
     ok_status(CALL(link->qp, Send, id, &sge, 1, flags, 0), WV_SUCCESS);
 }
 
-static _Thread_local struct {
-    IWVCompletionQueue *cq;
-    WV_COMPLETION completion;
-} early[64]; /* in the order of arrival */
-static _Thread_local size_t early_count;
-
-/* Takes the first of `cq`, of any queue or of the named one. */
-static bool take_early(IWVCompletionQueue *cq, bool any, bool receive, WV_COMPLETION *completion)
+static enum early_kind kind_of(WV_OPCODE opcode)
 {
-    for (size_t i = 0; i < early_count; i++) {
-        if (early[i].cq != cq || (!any && ((early[i].completion.Opcode & WvReceive) != 0) != receive))
-            continue;
-        *completion = early[i].completion;
-        memmove(&early[i], &early[i + 1], (--early_count - i) * sizeof(early[0]));
-        return true;
-    }
-    return false;
+    return opcode & WvReceive ? EARLY_RECEIVE : EARLY_OTHER;
 }
 
 static WV_COMPLETION poll_next(IWVCompletionQueue *cq)
@@ -526,23 +514,20 @@ WV_COMPLETION wv_next(IWVCompletionQueue *cq)
 {
     WV_COMPLETION completion;
 
-    return take_early(cq, true, false, &completion) ? completion : poll_next(cq);
+    return early_take(cq, EARLY_ANY, &completion, sizeof(completion)) ? completion : poll_next(cq);
 }
 
 WV_COMPLETION wv_next_of(IWVCompletionQueue *cq, WV_OPCODE opcode)
 {
-    bool receive = (opcode & WvReceive) != 0;
     WV_COMPLETION completion;
 
-    if (take_early(cq, false, receive, &completion))
+    if (early_take(cq, kind_of(opcode), &completion, sizeof(completion)))
         return completion;
     for (;;) {
         completion = poll_next(cq);
-        if (((completion.Opcode & WvReceive) != 0) == receive || completion.Status != WvWcSuccess)
+        if (kind_of(completion.Opcode) == kind_of(opcode) || completion.Status != WvWcSuccess)
             return completion;
-        ok_uint(early_count, <, sizeof(early) / sizeof(early[0]));
-        early[early_count].cq = cq;
-        early[early_count++].completion = completion;
+        early_put(cq, kind_of(completion.Opcode), &completion, sizeof(completion));
     }
 }
 
@@ -550,6 +535,6 @@ void wv_none(IWVCompletionQueue *cq)
 {
     WV_COMPLETION completion;
 
-    ok(!take_early(cq, true, false, &completion));
+    ok(!early_take(cq, EARLY_ANY, &completion, sizeof(completion)));
     ok_uint(CALL(cq, Poll, &completion, 1), ==, 0);
 }
