@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stock.h"
 
-#include <stdlib.h>
+#include <sys/resource.h>
 
 HRESULT DllGetClassObject(REFCLSID clsid, REFIID iid, void **out);
 
@@ -378,4 +378,13 @@ void register_all(struct stock *stock, HRESULT wanted)
     ok_status(CALL(stock->wv.pd, RegisterMemory, memory, sizeof(memory), WV_ACCESS_REMOTE_READ, NULL, &keys), wanted);
     if (wanted == ND_SUCCESS)
         ok_status(CALL(stock->wv.pd, DeregisterMemory, keys.Lkey, NULL), WV_SUCCESS);
+}
+
+void limit_free(int resource)
+{
+    struct rlimit limit;
+
+    ok_int(getrlimit(resource, &limit), ==, 0);
+    limit.rlim_cur = limit.rlim_max;
+    ok_int(setrlimit(resource, &limit), ==, 0);
 }

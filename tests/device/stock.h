@@ -74,4 +74,7 @@ HRESULT make_one(struct stock *stock, size_t kind, bool most);
 void make_all(struct stock *stock, HRESULT without_device); /* those that need nothing of the device succeed */
 void register_all(struct stock *stock, HRESULT wanted);
 
+/* As much of RLIMIT_... again as the process may have. */
+void limit_free(int resource);
+
 #endif

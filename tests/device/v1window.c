@@ -452,7 +452,7 @@ ALONE(full)
     two_end(&two);
 }
 
-/* READ_FENCE: what a Read brings is what the fenced Send behind it sends; the first Read is what data.fence_holds_back has it
+/* READ_FENCE: what a Read brings is what the fenced Send behind it sends; the first Read is what reads.fence_holds_back has it
  * for. By calls, and in a batch. */
 ALONE(fence_holds_back)
 {

@@ -207,7 +207,7 @@ ALONE(fenced_read)
     wv_pair_drop(&pair);
 }
 
-/* A fenced Send has the bytes that the Read in front of it brings. The first Read is what data.fence_holds_back has it for. */
+/* A fenced Send has the bytes that the Read in front of it brings. The first Read is what reads.fence_holds_back has it for. */
 ALONE(fence_holds_back)
 {
     struct wvpair pair;
