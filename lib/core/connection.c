@@ -88,13 +88,13 @@ void connection_fail(struct connection *conn, NTSTATUS status)
     connection_step(conn, WIRE_EV_CALL_FAILED, NULL);
 }
 
-/* EINVAL of rdma_connect is no verdict on the address, which has been resolved: the id or the QP is past use. Nor is
- * EADDRNOTAVAIL: on iWARP the kernel still has the TCP connection of a cancelled attempt between the same ports. */
 NTSTATUS connection_lost_status(const struct connection *conn)
 {
     return adapter_removed(conn->adapter) ? ND_DEVICE_REMOVED : ND_CONNECTION_ABORTED;
 }
 
+/* EINVAL of rdma_connect is no verdict on the address, which has been resolved: the id or the QP is past use. Nor is
+ * EADDRNOTAVAIL: on iWARP the kernel still has the TCP connection of a cancelled attempt between the same ports. */
 NTSTATUS connection_connect_status(int error)
 {
     if (error == EADDRNOTAVAIL)
