@@ -25,6 +25,7 @@ static struct {
     uint32_t posted; /* futex word of idle threads; also changed without a system call */
     uint32_t idle;
     bool lingers; /* idle, and will look by itself */
+    bool called;  /* idle, but has been woken */
     uint32_t extra;
     uint32_t connects;
     bool kept; /* the thread that never ends runs */
@@ -60,7 +61,7 @@ static void *kept_main(void *arg)
         futex_wait(SLEEP_LIBRARY, &lane.posted, posted, worked ? sleep_now() + LINGER_NS : SLEEP_FOREVER);
         wordlock_lock(&lane.lock);
         lane.idle = 0;
-        lane.lingers = false;
+        lane.lingers = lane.called = false;
     }
     return arg;
 }
@@ -112,10 +113,14 @@ static void destroy_submit(struct engine_work *work, bool later)
     wordlock_lock(&lane.lock);
     *lane.last = work;
     lane.last = &work->next;
-    wake = lane.idle && !(later && lane.lingers);
-    if (wake)
+    wake = lane.idle && !lane.called && !(later && lane.lingers);
+    /* What the kept thread was woken for may block until this is done: the end of an attempt waits for the peer's answer, which the
+     * end of our own listener gives. */
+    grow = (!lane.idle || (lane.called && !later)) && lane.extra < DESTROY_EXTRA_MAX;
+    if (wake) {
+        lane.called = true;
         __atomic_add_fetch(&lane.posted, 1, __ATOMIC_RELAXED);
-    grow = !lane.idle && lane.extra < DESTROY_EXTRA_MAX;
+    }
     lane.extra += grow;
     wordlock_unlock(&lane.lock);
     if (wake)

@@ -686,6 +686,23 @@ TEST(work__destroys_go_on_behind_a_slow_one)
     ok_eventually(__atomic_load_n(&blocked, __ATOMIC_ACQUIRE) == 0);
 }
 
+/* Nor does one wait for the other that were given right after each other: the first may be waiting for what the second brings. */
+TEST(work__destroys_go_on_behind_one_that_blocks_at_once)
+{
+    static struct engine_work slow, quick;
+
+    for (uint32_t round = 0; round < 50; round++) {
+        __atomic_store_n(&release, 0, __ATOMIC_RELEASE);
+        engine_work(ENGINE_LANE_DESTROY, &slow, work_block);
+        engine_work(ENGINE_LANE_DESTROY, &quick, work_count);
+        ok_eventually(__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE) == round + 1);
+        ok_eventually(__atomic_load_n(&blocked, __ATOMIC_ACQUIRE) == 1);
+        work_release();
+        ok_eventually(__atomic_load_n(&blocked, __ATOMIC_ACQUIRE) == 0);
+        Sleep(round & 1 ? 10 : 0); /* the worker waits for more, or sleeps */
+    }
+}
+
 /* What can wait comes with the next that cannot, or by itself, whether the worker has just worked or has slept for long. */
 TEST(work__later_ones)
 {
