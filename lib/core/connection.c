@@ -94,7 +94,7 @@ NTSTATUS connection_lost_status(const struct connection *conn)
 }
 
 /* EINVAL of rdma_connect is no verdict on the address, which has been resolved: the id or the QP is past use. Nor is
- * EADDRNOTAVAIL: on iWARP the kernel still has the TCP connection of a cancelled attempt between the same ports. */
+ * EADDRNOTAVAIL: on iWARP the kernel has a TCP connection between the same ports. */
 NTSTATUS connection_connect_status(int error)
 {
     if (error == EADDRNOTAVAIL)
@@ -571,6 +571,14 @@ static bool take_reply(struct connection *conn, const struct cm_event *cm)
     return conn->settling;
 }
 
+bool connection_start_again(struct connection *conn)
+{
+    if (!conn->cmid || resolve_address(conn) != 0)
+        return false;
+    conn->state = WIRE_ADDRESS;
+    return true;
+}
+
 /* One more try after REJECTED 10: a new id has a new starting sequence number. */
 static bool retry_stale(struct connection *conn)
 {
@@ -579,10 +587,7 @@ static bool retry_stale(struct connection *conn)
     conn->retried = true;
     log_debug("the peer knows our queue pair from before; trying once more");
     connection_renew_id(conn);
-    if (!conn->cmid || resolve_address(conn) != 0)
-        return false;
-    conn->state = WIRE_ADDRESS;
-    return true;
+    return connection_start_again(conn);
 }
 
 void connection_step(struct connection *conn, enum wire_event event, const struct cm_event *cm)

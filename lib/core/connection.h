@@ -121,7 +121,7 @@ struct connection {
     struct bare_qp bare_qp, peer_qp; /* the peer's: what its request or reply said */
     bool qp_moved;                   /* the QP has left INIT: only ERROR is ahead of it */
     bool peer_srq;                   /* the peer's REQ or REP carried srq = 1 */
-    bool retried;                    /* after REJECTED 10 */
+    bool retried;                    /* after REJECTED 10; iWARP: from another port */
     bool data_in;                    /* `data` is the peer's (else what Connect sends) */
     bool timed_out;                  /* our DREQ was not answered */
     bool parted;                     /* nobody waits for the id to go */

@@ -90,10 +90,22 @@ static void id_share_port(struct cmid *cmid)
         log_debug("rdma_set_option REUSEADDR: %s", strerror(errno));
 }
 
+/* 0 or errno. */
+static int bind_other_port(struct connection *conn, struct cmid *cmid, const union address *address)
+{
+    union address copy = *address;
+
+    address_set_port(&copy.sa, 0);
+    if (rdma_bind_addr(cmid->id, &copy.sa) != 0)
+        return errno;
+    conn->wire_port = ntohs(rdma_get_src_port(cmid->id));
+    return 0;
+}
+
 /* The kernel never lets an id share a port with a listening one, whatever its options; a connector that names our own
  * listener's port gets another one on the wire (A20). That one it keeps: the listener's would be taken from the next
  * listener, once this one is gone. */
-static NTSTATUS id_bind(struct connection *conn, struct cmid *cmid, const union address *address)
+static int bind_own_port(struct connection *conn, struct cmid *cmid, const union address *address)
 {
     union address copy = *address;
     int error;
@@ -101,16 +113,19 @@ static NTSTATUS id_bind(struct connection *conn, struct cmid *cmid, const union 
     if (conn->wire_port)
         address_set_port(&copy.sa, conn->wire_port);
     if (rdma_bind_addr(cmid->id, &copy.sa) == 0)
-        return cmid->id->verbs ? ND_SUCCESS : ND_INVALID_ADDRESS;
+        return 0;
     error = errno;
-    if ((error == EADDRINUSE || error == EADDRNOTAVAIL) && listener_port_is_ours(&copy)) {
-        address_set_port(&copy.sa, 0);
-        if (rdma_bind_addr(cmid->id, &copy.sa) == 0) {
-            conn->wire_port = ntohs(rdma_get_src_port(cmid->id));
-            return cmid->id->verbs ? ND_SUCCESS : ND_INVALID_ADDRESS;
-        }
-        error = errno;
-    }
+    if ((error == EADDRINUSE || error == EADDRNOTAVAIL) && listener_port_is_ours(&copy))
+        return bind_other_port(conn, cmid, address);
+    return error;
+}
+
+static NTSTATUS id_bind(struct connection *conn, struct cmid *cmid, const union address *address, bool other_port)
+{
+    int error = (other_port ? bind_other_port : bind_own_port)(conn, cmid, address);
+
+    if (!error)
+        return cmid->id->verbs ? ND_SUCCESS : ND_INVALID_ADDRESS;
     return address_info(error, status_from_bind_errno(error, true, address_port(&address->sa)), "rdma_bind_addr",
                         &address->sa);
 }
@@ -130,7 +145,7 @@ NTSTATUS connection_bind(struct connection *conn, const union address *address)
      * later attempt may start while this id is in a blocking connect, when its options cannot be changed any more. */
     id_share_port(cmid);
     conn->wire_port = 0;
-    status = id_bind(conn, cmid, address);
+    status = id_bind(conn, cmid, address, false);
     if (status != ND_SUCCESS) {
         cmid_destroy(cmid);
         return status;
@@ -145,13 +160,13 @@ NTSTATUS connection_bind(struct connection *conn, const union address *address)
 
 /* One id is one attempt: a new id takes over the local port before the old one goes. A failure leaves no id; the next
  * attempt tries again. */
-void connection_renew_id(struct connection *conn)
+static void renew(struct connection *conn, bool other_port)
 {
     struct cmid *old = conn->cmid, *fresh = NULL;
 
     if (!adapter_removed(conn->adapter) && id_create(conn, &fresh) == ND_SUCCESS) {
         id_share_port(fresh);
-        if (id_bind(conn, fresh, &conn->local) != ND_SUCCESS) {
+        if (id_bind(conn, fresh, &conn->local, other_port) != ND_SUCCESS) {
             cmid_destroy(fresh);
             fresh = NULL;
         }
@@ -159,4 +174,14 @@ void connection_renew_id(struct connection *conn)
     conn->cmid = fresh;
     if (old)
         cmid_destroy(old);
+}
+
+void connection_renew_id(struct connection *conn)
+{
+    renew(conn, false);
+}
+
+void connection_move_id(struct connection *conn)
+{
+    renew(conn, true);
 }

@@ -9,7 +9,8 @@
 #include "sleep.h"
 #include "status.h"
 
-#define BUSY_MS      15000
+#define BUSY_MS      100
+#define BUSY_BARE_MS 15000
 #define BUSY_STEP_MS 5
 
 /* A call of rdma_connect that blocks (iWARP), made by a worker on its own copy of everything it needs. Events of the id
@@ -93,10 +94,10 @@ static bool wanted(struct attempt *attempt)
 }
 
 /* The kernel may still have the TCP connection of the last attempt between the same two ports: it closes it a moment after a
- * refusal, and ten seconds after a request that nobody has answered. */
+ * refusal. */
 static int connect_when_free(struct attempt *attempt)
 {
-    uint64_t until = sleep_deadline(BUSY_MS);
+    uint64_t until = sleep_deadline(attempt->conn->bare ? BUSY_BARE_MS : BUSY_MS);
     uint32_t never = 0;
     int error;
 
@@ -124,6 +125,19 @@ static NTSTATUS connect_status(int error)
     return error == ENOMEM ? ND_CONNECTION_REFUSED : connection_connect_status(error);
 }
 
+/* It may also have it for long: the connection of another connector stands, a request that nobody has answered goes after ten
+ * seconds, and where our end was the first to close, TCP keeps the two ports for a minute. The attempt goes on from another
+ * port then. A bare one names its port itself. */
+static bool move_on(struct connection *conn)
+{
+    if (conn->bare || conn->retried || !connection_new_attempt(conn))
+        return false;
+    conn->retried = true;
+    log_debug("TCP still has a connection between the two ports; trying once more, from another one");
+    connection_move_id(conn);
+    return connection_start_again(conn);
+}
+
 static void attempt_run(struct engine_work *work)
 {
     struct attempt *attempt = (struct attempt *)((char *)work - offsetof(struct attempt, work));
@@ -137,7 +151,7 @@ static void attempt_run(struct engine_work *work)
     attempt->running = false;
     if (conn->attempt == attempt) {
         conn->attempt = NULL;
-        if (error)
+        if (error && !(error == EADDRNOTAVAIL && move_on(conn)))
             connection_fail(conn, connect_status(error));
         for (uint32_t i = 0; !error && i < attempt->events && conn->cmid == attempt->cmid; i++)
             connection_deliver(conn, &attempt->event[i]);

@@ -512,6 +512,48 @@ ALONE(shared_port)
     host_close(&host);
 }
 
+/* The same two ports once more, of which the system may still have something: while a connection stands, and when it has ended, by
+ * either side. */
+ALONE(same_ports_again)
+{
+    union endpoint own, to;
+    IND2Listener *listener;
+    struct host host;
+
+    host_open(&host);
+    own = host.address;
+    endpoint_set_port(&own, 0);
+    listener = listen_at(&host, &host.address, 0);
+    to = listener_endpoint(listener);
+    for (int round = 0; round < 4; round++) {
+        struct link active[2], passive[2];
+
+        for (int i = 0; i < 2; i++) {
+            ULONG size = sizeof(own);
+
+            link_make(&active[i], &host, NULL);
+            link_make(&passive[i], &host, NULL);
+            ok_status(CALL(active[i].connector, Bind, &own.any, endpoint_size(&own)), ND_SUCCESS);
+            ok_status(CALL(active[i].connector, GetLocalAddress, &own.any, &size), ND_SUCCESS);
+            self_meet(&active[i], &passive[i], listener, &to);
+            post_receive(&passive[i], 1, 0, 64);
+            if (runner_iwarp())
+                Sleep(100); /* runner_settle of one process with itself */
+            post_send(&active[i], 2, 64, 64, 0);
+            ok_result(active[i].cq, Nd2RequestTypeSend, ND_SUCCESS, 2);
+            ok_result(passive[i].cq, Nd2RequestTypeReceive, ND_SUCCESS, 1);
+        }
+        for (int i = 0; i < 2; i++)
+            link_disconnect(round & 1 ? &passive[i] : &active[i]);
+        for (int i = 0; i < 2; i++) {
+            link_drop(&active[i]);
+            link_drop(&passive[i]);
+        }
+    }
+    release_last(listener);
+    host_close(&host);
+}
+
 /* A connector that was bound to the listener's port leaves it to the next listener (A20). */
 ALONE(port_for_the_next_listener)
 {

@@ -160,6 +160,81 @@ TEST(iWARP__the_ports_are_busy)
     active_end(&a);
 }
 
+static void request_again(void)
+{
+    event(a.c, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+    event(a.c, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+}
+
+/* It stays: the attempt goes on from another port, with the same queue pair, and shows the port that the application knows. */
+TEST(iWARP__the_ports_stay_busy)
+{
+    union address before, after;
+    ULONG size = sizeof(before);
+    struct rdma_cm_id *first;
+
+    fake_fail_always(FAKE_rdma_connect, EADDRNOTAVAIL);
+    active_start(&a, iw, &nd_policy);
+    first = rig_id(a.c);
+    ok_status(connector_get_local_address(a.c, &before.sa, &size), ND_SUCCESS);
+    request_again();
+    ok_pending(&a.connect);
+    ok(rig_id(a.c) != first);
+    ok_uint(a.qp->count[RIG_REPLACE], ==, 0);
+    ok(fake_log_find_on(FAKE_rdma_destroy_id, first, 0) != NULL);
+    ok(rdma_get_src_port(rig_id(a.c)) != before.v4.sin_port);
+    fake_fail_clear(FAKE_rdma_connect);
+    request_again();
+    event(a.c, RDMA_CM_EVENT_ESTABLISHED, 0);
+    ok_done(&a.connect, ND_SUCCESS);
+    size = sizeof(after);
+    ok_status(connector_get_local_address(a.c, &after.sa, &size), ND_SUCCESS);
+    ok_uint(after.v4.sin_port, ==, before.v4.sin_port);
+    active_end(&a);
+}
+
+/* The other one is busy, too, or there is none. */
+TEST(iWARP__no_port_is_free)
+{
+    for (int way = 0; way < 4; way++) {
+        fake_fail_always(FAKE_rdma_connect, EADDRNOTAVAIL);
+        active_start(&a, iw, &nd_policy);
+        if (way == 1)
+            fake_fail(FAKE_rdma_bind_addr, 1, EADDRINUSE);
+        if (way == 2)
+            fake_fail(FAKE_rdma_create_id, 1, ENOMEM);
+        if (way == 3) {
+            event(a.c, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+            fake_fail(FAKE_rdma_resolve_addr, 1, ENOMEM);
+            event(a.c, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+        } else {
+            request_again();
+        }
+        if (way == 0) {
+            ok_pending(&a.connect);
+            request_again();
+        }
+        fake_fail_clear(FAKE_rdma_connect);
+        ok_done(&a.connect, ND_CONNECTION_ACTIVE);
+        ok_uint(a.qp->count[RIG_UNCLAIM], ==, 1);
+        ok(rig_qp_ready(a.qp));
+        active_end(&a);
+    }
+}
+
+TEST(iWARP__cancel_while_another_port_is_tried)
+{
+    fake_fail_always(FAKE_rdma_connect, EADDRNOTAVAIL);
+    active_start(&a, iw, &nd_policy);
+    request_again();
+    ok_pending(&a.connect);
+    fake_fail_clear(FAKE_rdma_connect);
+    ok_status(connector_cancel(a.c), ND_SUCCESS);
+    ok_done(&a.connect, ND_CANCELED);
+    ok_uint(a.qp->count[RIG_UNCLAIM], ==, 1);
+    active_end(&a);
+}
+
 /* Each attempt has a record of its own, which the worker keeps if the connector goes on without it. */
 TEST(iWARP__connect_out_of_memory)
 {
