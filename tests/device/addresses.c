@@ -569,6 +569,7 @@ ALONE(port_for_the_next_listener)
     link_make(&link, &host, NULL);
     ok_status(CALL(link.connector, Bind, &at.any, endpoint_size(&at)), ND_SUCCESS);
     release_last(listener);
+    listener_gone(&at);
     hr = FINISH(&link, CALL(link.connector, Connect, (IUnknown *)link.qp, &at.any, endpoint_size(&at), 0, 0, NULL, 0,
                             &link.ov));
     ok_status(hr, ND_CONNECTION_REFUSED);

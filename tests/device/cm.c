@@ -411,6 +411,7 @@ ALONE(nd_is_refused)
     take_only(&listener, iba_cm_req_received);
     ok_status(ifc.CM.cancel_listen(listener.id), STATUS_SUCCESS);
     ok_status(finish(link.connector, connected, &link.ov), ND_CONNECTION_REFUSED);
+    listener_gone(&to);
     ok_status(finish(link.connector, start_connect(&link, &to), &link.ov), ND_CONNECTION_REFUSED);
     side_end(&listener);
     link_drop(&link);

@@ -377,6 +377,7 @@ ALONE(adapters_and_refusals_leave_nothing)
         listener = listen_any(&host);
         to = listener_endpoint(listener);
         release_last(listener);
+        listener_gone(&to);
         link_bind(&link);
         ok_status(link_try_connect(&link, &to), ND_CONNECTION_REFUSED);
         link_drop(&link);
@@ -408,6 +409,7 @@ static void fail_and_connect(struct host *host)
     listener = listen_at(host, &host->address, 0);
     to = listener_endpoint(listener);
     release_last(listener);
+    listener_gone(&to);
     link_bind(&active);
     ok_status(link_try_connect(&active, &to), ND_CONNECTION_REFUSED);
     endpoint_set_port(&nowhere, 4711);
@@ -416,6 +418,7 @@ static void fail_and_connect(struct host *host)
     listener = listen_at(host, &to, 0);
     ok_status(try_again(&active, &to), ND_IO_TIMEOUT);
     release_last(listener);
+    listener_gone(&to);
     result_none(active.cq);
     ok_status(try_again(&active, &to), ND_CONNECTION_REFUSED);
 

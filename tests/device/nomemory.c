@@ -431,6 +431,7 @@ ALONE(v1_no_memory_for_requests)
     ok_status(CALL(b.adapter, Listen, 0, 123, 0, &port, &listen), ND_SUCCESS);
     to = v1_listener(&b, port);
     release_last(listen);
+    listener_gone(&to);
     ok_status(v1_try_connect(&a, &to), ND_CONNECTION_REFUSED); /* from now on it has its port */
     taken = memory_take();
     ok_status(v1_register(&a, memory, sizeof(memory), &mr), ND_NO_MEMORY);

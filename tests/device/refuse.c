@@ -97,6 +97,7 @@ ALONE(no_listener)
     listener = listen_any(&host);
     to = listener_endpoint(listener);
     release_last(listener);
+    listener_gone(&to);
     link_bind(&active);
     for (int i = 0; i < 3; i++)
         ok_status(link_try_connect(&active, &to), ND_CONNECTION_REFUSED);

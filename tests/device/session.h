@@ -81,6 +81,10 @@ IND2Listener *listen_any(struct host *host);
 IND2Listener *listen_at(struct host *host, const union endpoint *address, ULONG backlog);
 union endpoint listener_endpoint(IND2Listener *listener);
 
+/* After the last Release of a listener (of any interface) there: waits until the kernel of iWARP has let go of it. A worker of the
+ * library ends it, and what reaches it as it ends is dropped without a word (README.md). */
+void listener_gone(const union endpoint *at);
+
 /* Client: address of the server's listener (peer's address of the environment, port from the server). */
 union endpoint listener_of_peer(void);
 

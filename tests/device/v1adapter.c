@@ -359,7 +359,7 @@ ALONE(nothing_stays_pinned)
         v1_close(&v1);
     }
     ok_uint(process_status("VmPin") + process_status("VmLck"), ==, pinned);
-    ok_int(open_descriptors(), <=, descriptors + 8); /* closing a device is a worker's */
+    ok_eventually(open_descriptors() <= descriptors); /* closing a device is a worker's */
 }
 
 ALONE(completion_queue)

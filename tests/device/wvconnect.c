@@ -173,6 +173,7 @@ ALONE(nobody_there)
     ask = wv_param(a);
     release_last(pair.listener);
     pair.listener = NULL;
+    listener_gone(&pair.to);
     wv_bind(a);
     ok_status(wv_try_connect(a, &pair.to), WV_CONNECTION_REFUSED);
     release_last(a->endpoint);
