@@ -78,7 +78,7 @@ static void group_leave(void)
     group_limit("max", "max");
     ok(write_to(GROUPS "/cgroup.procs", "0"));
     group_file(path, sizeof(path), NULL);
-    ok_int(rmdir(path), ==, 0);
+    ok_eventually(rmdir(path) == 0); /* a thread that has just ended is counted there a moment longer */
 }
 
 /* ---- objects of the device ---- */
