@@ -79,9 +79,10 @@ static bool finished(const struct notify *n)
 static void *notify_thread(void *arg)
 {
     struct notify n;
+    unsigned i = 0;
 
     (void)arg;
-    for (unsigned i = 0; !__atomic_load_n(&over, __ATOMIC_ACQUIRE); i++) {
+    do {
         rig_notify(cq, 1 + i % 2, &n);
         while (!finished(&n)) {
             if (i % 5 == 0 || __atomic_load_n(&over, __ATOMIC_ACQUIRE))
@@ -89,7 +90,8 @@ static void *notify_thread(void *arg)
             harness_yield();
         }
         __atomic_add_fetch(&notified, 1, __ATOMIC_RELAXED);
-    }
+        i++;
+    } while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)); /* once at least, if it starts late */
     return NULL;
 }
 
