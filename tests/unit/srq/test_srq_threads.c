@@ -112,7 +112,7 @@ static void *change_thread(void *arg)
             qps[which] = made;
             pthread_mutex_unlock(&qp_locks[which]);
             rig_drop(old);
-            replaced++;
+            __atomic_add_fetch(&replaced, 1, __ATOMIC_RELAXED);
         }
         harness_yield();
     }
@@ -149,6 +149,8 @@ TEST(srq_threads__everything_at_once)
     for (int i = 0; i < 2; i++)
         pthread_join(posters[i], NULL);
     ok_eventually(__atomic_load_n(&taken, __ATOMIC_RELAXED) >= 2 * RECEIVES);
+    /* They may start late; the queue is empty now, so that a Notify completes. */
+    ok_eventually(__atomic_load_n(&lowered, __ATOMIC_RELAXED) && __atomic_load_n(&replaced, __ATOMIC_RELAXED));
     __atomic_store_n(&over, true, __ATOMIC_RELEASE);
     for (int i = 0; i < 3; i++)
         pthread_join(pollers[i], NULL);
