@@ -144,15 +144,13 @@ static void attempt_run(struct engine_work *work)
     struct connection *conn = attempt->conn;
     int error = connect_when_free(attempt);
 
-    if (error)
-        status_info(error, connect_status(error), "rdma_connect");
     let_device(attempt);
     pthread_mutex_lock(&conn->lock);
     attempt->running = false;
     if (conn->attempt == attempt) {
         conn->attempt = NULL;
         if (error && !(error == EADDRNOTAVAIL && move_on(conn)))
-            connection_fail(conn, connect_status(error));
+            connection_fail(conn, status_info(error, connect_status(error), "rdma_connect"));
         for (uint32_t i = 0; !error && i < attempt->events && conn->cmid == attempt->cmid; i++)
             connection_deliver(conn, &attempt->event[i]);
     }

@@ -230,6 +230,29 @@ union endpoint listener_endpoint(IND2Listener *listener)
     return endpoint;
 }
 
+static bool tcp_listens(const char *table, unsigned port)
+{
+    FILE *file = fopen(table, "r");
+    unsigned local, state;
+    bool found = false;
+    char line[512];
+
+    if (!file)
+        return false;
+    while (!found && fgets(line, sizeof(line), file))
+        found = sscanf(line, "%*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &local, &state) == 2 && local == port &&
+                state == 0x0a;
+    fclose(file);
+    return found;
+}
+
+void listener_gone(const union endpoint *at)
+{
+    if (runner_iwarp())
+        ok_eventually(!tcp_listens("/proc/net/tcp", endpoint_port(at)) &&
+                      !tcp_listens("/proc/net/tcp6", endpoint_port(at)));
+}
+
 IND2Listener *listen_at(struct host *host, const union endpoint *address, ULONG backlog)
 {
     IND2Listener *listener;
@@ -315,29 +338,6 @@ void link_trade(struct link *link)
 void link_disconnect(struct link *link)
 {
     ok_status(FINISH(link, CALL(link->connector, Disconnect, &link->ov)), ND_SUCCESS);
-}
-
-static bool tcp_listens(const char *table, unsigned port)
-{
-    FILE *file = fopen(table, "r");
-    unsigned local, state;
-    bool found = false;
-    char line[512];
-
-    if (!file)
-        return false;
-    while (!found && fgets(line, sizeof(line), file))
-        found = sscanf(line, "%*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x", &local, &state) == 2 && local == port &&
-                state == 0x0a;
-    fclose(file);
-    return found;
-}
-
-void listener_gone(const union endpoint *at)
-{
-    if (runner_iwarp())
-        ok_eventually(!tcp_listens("/proc/net/tcp", endpoint_port(at)) &&
-                      !tcp_listens("/proc/net/tcp6", endpoint_port(at)));
 }
 
 void self_meet(struct link *active, struct link *passive, IND2Listener *listener, const union endpoint *to)
