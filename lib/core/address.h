@@ -30,6 +30,7 @@ struct address_entry {
 
 struct address_list {
     uint32_t refs;
+    int error; /* errno if the system's addresses could not be read, else 0 */
     size_t count;
     struct address_entry entries[];
 };
@@ -37,8 +38,9 @@ struct address_list {
 /* The current list, usable entries first, in a deterministic order (device, port, family, address), with a reference
  * taken. Built anew when netlink reported a change of addresses or links, after address_list_invalidate, and when it is
  * older than a second (a device made or removed tells nobody). Without devices, rdma_cm or the right to open them no entry
- * is usable, and one log line says what is missing. NULL: out of memory, or a forked child. Any thread; on loop it does
- * not probe but returns what is known. */
+ * is usable, and one log line says what is missing. One that lacks addresses since memory or descriptors are wanting does
+ * not take the place of the one before, and the next call looks again. NULL: out of memory, or a forked child. Any thread;
+ * on loop it does not probe but returns what is known. */
 struct address_list *address_list_get(void);
 void address_list_put(struct address_list *list);
 void address_list_invalidate(void); /* any thread, on loop too */

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -29,6 +30,9 @@
 #define AGE_SETTLED_NS   1000000000ull /* a device that comes or goes is reported by nobody */
 #define AGE_UNSETTLED_NS 100000000ull  /* after a change the kernel fills the device's GID table a little later */
 #define SETTLE_NS        2000000000ull
+
+#define LOOK_DESCRIPTORS 4 /* rdma_cm's, the device's, and what libibverbs reads */
+#define LOOK_MEMORY      (64 << 10)
 
 /* Reasons are compared by address to tell what changed, so each exists once. */
 static const char reason_down[] = "the interface is down";
@@ -274,6 +278,15 @@ static int compare_entries(const void *left, const void *right)
     return order ? order : compare_addresses(&a->address, &b->address);
 }
 
+static const struct address_entry *entry_of(const struct address_list *list, const union address *address)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (compare_addresses(&list->entries[i].address, address) == 0)
+            return &list->entries[i];
+    }
+    return NULL;
+}
+
 /* False: no address of ours, or listed before (an alias). */
 static bool take_address(struct address_list *list, const struct ifaddrs *from)
 {
@@ -284,10 +297,8 @@ static bool take_address(struct address_list *list, const struct ifaddrs *from)
         address_import(from->ifa_addr, address_length(from->ifa_addr), &entry->address) != ND_SUCCESS)
         return false;
     address_set_port(&entry->address.sa, 0);
-    for (size_t i = 0; i < list->count; i++) {
-        if (compare_addresses(&list->entries[i].address, &entry->address) == 0)
-            return false;
-    }
+    if (entry_of(list, &entry->address))
+        return false;
     snprintf(entry->netdev, sizeof(entry->netdev), "%s", from->ifa_name);
     if (!(from->ifa_flags & IFF_UP))
         entry->reason = reason_down;
@@ -306,15 +317,45 @@ static void report_declines(const struct address_list *list, const struct addres
 
     for (size_t i = 0; i < list->count; i++) {
         const struct address_entry *entry = &list->entries[i];
-        bool known = !entry->reason;
+        const struct address_entry *before = old ? entry_of(old, &entry->address) : NULL;
 
-        for (size_t k = 0; old && k < old->count && !known; k++)
-            known = old->entries[k].reason == entry->reason &&
-                    compare_addresses(&old->entries[k].address, &entry->address) == 0;
-        if (!known)
+        if (entry->reason && (!before || before->reason != entry->reason))
             log_info("%s (%s) is not used: %s%s%s", address_text(&entry->address.sa, text, sizeof(text)), entry->netdev,
                      entry->reason, entry->error ? ": " : "", entry->error ? strerror(entry->error) : "");
     }
+}
+
+static bool is_want(int error)
+{
+    return error == ENOMEM || error == ENOBUFS || error == EMFILE || error == ENFILE;
+}
+
+/* Is what one look takes at a time not to be had? rdma-core's libraries tell that as "no devices" and "no such device". */
+static bool in_want(void)
+{
+    void *memory = malloc(LOOK_MEMORY);
+    int fd[LOOK_DESCRIPTORS], count = 0;
+
+    while (count < LOOK_DESCRIPTORS && (fd[count] = open("/", O_PATH | O_CLOEXEC)) >= 0)
+        count++;
+    for (int i = 0; i < count; i++)
+        close(fd[i]);
+    free(memory);
+    return !memory || count < LOOK_DESCRIPTORS;
+}
+
+/* Does `list` miss an address that `old` has, for want of memory or descriptors rather than because it is gone? */
+static bool is_doubtful(const struct address_list *list, const struct address_list *old)
+{
+    bool missing = false, want = is_want(list->error);
+
+    for (size_t i = 0; i < old->count && !old->entries[i].reason; i++) {
+        const struct address_entry *entry = entry_of(list, &old->entries[i].address);
+
+        missing |= !entry || entry->reason;
+        want |= entry && is_want(entry->error);
+    }
+    return missing && (want || in_want());
 }
 
 /* NULL: out of memory. */
@@ -325,12 +366,13 @@ static struct address_list *build(void)
     struct address_list *list;
     const char *missing;
     size_t count = 0;
-    int error;
+    int error, unknown = 0;
 
     if (getifaddrs(&addresses) != 0) {
-        if (errno == ENOMEM)
+        unknown = errno;
+        if (unknown == ENOMEM)
             return NULL;
-        log_warn("getifaddrs: %s", strerror(errno));
+        log_warn("getifaddrs: %s", strerror(unknown));
         addresses = NULL;
     }
     for (const struct ifaddrs *from = addresses; from; from = from->ifa_next)
@@ -339,6 +381,7 @@ static struct address_list *build(void)
     if (!list)
         goto out;
     list->refs = 1;
+    list->error = unknown;
     list->count = 0;
     missing = open_channel(&channel, &error);
     for (const struct ifaddrs *from = addresses; from; from = from->ifa_next) {
@@ -378,7 +421,7 @@ static struct address_list *ref_locked(void)
     return current;
 }
 
-/* `aged`: a list that is merely old will do, one that is known to be stale will not. */
+/* `aged`: a list that is merely old will do, one that is known to be stale only where there is no memory for another. */
 static struct address_list *get(bool aged)
 {
     struct address_list *list, *old;
@@ -406,7 +449,12 @@ static struct address_list *get(bool aged)
     pthread_mutex_unlock(&list_lock);
     if (!list) {
         list = build();
-        if (list) {
+        if (old && (list ? is_doubtful(list, old) : aged)) {
+            log_info("the list of addresses stays as it was: memory or descriptors are wanting");
+            free(list);
+            list = old;
+            old = NULL;
+        } else if (list) {
             report_declines(list, old);
             pthread_mutex_lock(&list_lock);
             if (current)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include "fakes.h"
 #include "harness.h"
 #include "ndstatus.h"
@@ -280,6 +281,56 @@ TEST(address_list__foreign_failures)
     }
 }
 
+static void take_descriptors(struct fake_call *call, void *arg)
+{
+    const struct rlimit none = { .rlim_cur = 3, .rlim_max = ((struct rlimit *)arg)->rlim_max };
+
+    (void)call;
+    ok_int(setrlimit(RLIMIT_NOFILE, &none), ==, 0);
+}
+
+TEST(address_list__stays_where_memory_or_descriptors_are_wanting)
+{
+    static const struct {
+        enum fake_fn fn;
+        int error;
+        bool no_descriptors; /* what is wrong the error does not tell */
+        bool stays;
+    } rows[] = {
+        { FAKE_getifaddrs, EMFILE, false, true },           { FAKE_getifaddrs, EACCES, false, false },
+        { FAKE_ibv_get_device_list, ENOMEM, false, true },  { FAKE_ibv_get_device_list, ENOSYS, true, true },
+        { FAKE_ibv_get_device_list, ENOSYS, false, false }, { FAKE_rdma_create_event_channel, ENFILE, false, true },
+        { FAKE_rdma_create_id, ENOMEM, false, true },       { FAKE_rdma_bind_addr, ENOBUFS, false, true },
+        { FAKE_rdma_bind_addr, ENODEV, true, true },        { FAKE_rdma_bind_addr, ENODEV, false, false },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct address_list *list = address_list_get(), *during, *after;
+        struct rlimit limit;
+
+        ok_uint(usable(list), ==, 3);
+        ok_int(getrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+        fake_fail_always(rows[i].fn, rows[i].error);
+        address_list_invalidate();
+        if (rows[i].no_descriptors)
+            fake_on(rows[i].fn, take_descriptors, &limit);
+        during = address_list_get();
+        ok_int(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
+        fake_fail_clear(rows[i].fn);
+        ok_msg((during == list) == rows[i].stays, "row %zu, %s failing: %u usable", i, fake_name(rows[i].fn),
+               usable(during));
+        if (!rows[i].stays)
+            address_list_invalidate();
+        after = address_list_get(); /* one that only stayed is looked for again */
+        ok_ptr(after, !=, during);
+        ok_uint(usable(after), ==, 3);
+        address_list_put(after);
+        address_list_put(during);
+        address_list_put(list);
+        ok_str(fake_leaks(), "");
+    }
+}
+
 TEST(address_list__out_of_memory)
 {
     struct address_list *list;
@@ -299,6 +350,26 @@ TEST(address_list__out_of_memory)
     ok_uint(n, >, 1);
     ok_uint(usable(list), ==, 3);
     address_list_put(list);
+}
+
+TEST(address_find__out_of_memory)
+{
+    union address own = parse("10.1.1.1"), foreign = parse("10.9.9.9");
+
+    ok_status(address_find(&own.sa, NULL), ND_SUCCESS);
+    for (unsigned n = 1;; n++) {
+        address_list_invalidate();
+        fake_alloc_fail(n);
+        ok_status(address_find(&own.sa, NULL), ND_SUCCESS);
+        if (fake_alloc_pending())
+            break;
+        fake_alloc_clear();
+    }
+    fake_alloc_clear();
+    fake_alloc_fail(1);
+    ok_status(address_find(&foreign.sa, NULL), ND_NO_MEMORY);
+    fake_alloc_clear();
+    ok_status(address_find(&foreign.sa, NULL), ND_INVALID_ADDRESS);
 }
 
 TEST(address_list__kept_until_something_changes)
