@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Start-up, addresses, adapters, and making objects. ndspi-helpers.md 1, ndspi-v2.md 3 and 5. */
+#include "holdings.h"
 #include "session.h"
 
 #include <stdlib.h>

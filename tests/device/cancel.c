@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Each kind of request cancelled again and again: once each, and descriptors, memory and the kernel's objects are as before
  * in the end (D32). ndspi.md 2.5. The counts of --long are those of the project's promise: 1,000 of each. */
+#include "holdings.h"
 #include "session.h"
 
 #include <stdlib.h>

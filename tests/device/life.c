@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Life and end of objects and processes: odd orders, exits, many cycles, doing nothing. ndspi.md 3, demand.md. */
+#include "holdings.h"
 #include "session.h"
 
 #include <dirent.h>

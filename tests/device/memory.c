@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory registration. ndspi-v2.md 8, ndspi.md 5.8. */
+#include "holdings.h"
 #include "session.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the process may not have any more: address space, and memory. Each call says so with the status that its page has, and works
  * once there is some again. */
+#include "holdings.h"
 #include "stock.h"
 
 #include <malloc.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the process may not have any more: contexts and objects of the device (the rdma control group), descriptors, its local address.
  * Each call says so with the status that its page has, and works once there is some again. */
+#include "holdings.h"
 #include "stock.h"
 
 #include <errno.h>

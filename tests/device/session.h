@@ -168,34 +168,12 @@ SIZE_T read_that_lasts(void);
 void pattern_fill(void *memory, SIZE_T size, ULONG seed);
 void pattern_check(const void *memory, SIZE_T size, ULONG seed);
 
-/* Descriptors that this process has open; kB pinned by this process; context switches of all its threads. */
-int open_descriptors(void);
-unsigned long process_status(const char *field);
-
-/* Objects of all RDMA devices as the kernel counts them (rdma resource), of all processes. */
-unsigned long kernel_objects(void);
-
-/* What the process and the system hold. Memory is the C library's count of what is in use; RUNNER_MAIN_EXACT makes it exact. */
-struct holdings {
-    int descriptors;
-    size_t memory;
-    unsigned long pinned;
-    unsigned long objects; /* kernel_objects */
-};
-struct holdings holdings_now(void);
-/* Waits until all of it is as it was: what workers still have to destroy, they destroy. Of memory `slack` bytes more. What it is
- * then is noted. */
-void holdings_back_at(const struct holdings *before, size_t slack);
-
 void release_last(void *object); /* Release gives 0 */
 
 /* Is it an adapter's? What opening it gives; why it is none (empty: it is one). */
 bool address_is_listed(const union endpoint *address);
 HRESULT address_try(const union endpoint *address);
 const char *address_reason(const char *text);
-
-/* RLIMIT_MEMLOCK, and no right to pass it. Before the device is opened: the kernel remembers who opened it. */
-void limit_locked_memory(SIZE_T size);
 
 /* In the machine: waits until the device that NDVERBS_DEVICE names is deleted, and makes it again. */
 void device_make_anew(void);

@@ -2,6 +2,7 @@
 /* Eight threads that connect, transfer, cancel and release at random on one adapter, each call at any moment: every
  * request and every posted piece of work comes back once, with a status of its table; in the end nothing is left. The same
  * order of choices for the same NDVERBS_SEED. */
+#include "holdings.h"
 #include "session.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Version 1: opening, limits, the file, memory, making objects, and what each refuses. ndspi-v1.md 4 to 7. */
+#include "holdings.h"
 #include "v1side.h"
 
 #include <stdlib.h>

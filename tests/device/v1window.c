@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Version 1 memory windows: what a descriptor grants, what revokes it, and how windows end. ndspi-v1.md 7 and 8, ndspi.md
  * 5.8. A window on siw is a registration of its part of the region (lib/doc/deviations.md); the cases are the same. */
+#include "holdings.h"
 #include "v1side.h"
 
 #include <endian.h>

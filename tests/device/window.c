@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory windows: what they grant, what they end, and what happens when things go in another order. ndspi.md 5.8. */
+#include "holdings.h"
 #include "session.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* WinVerbs' connect endpoints: addresses, requests, private data, refusals, cancels, each call out of turn. winverbs.md 8. */
+#include "holdings.h"
 #include "wvside.h"
 
 #include <stdlib.h>
