@@ -333,15 +333,17 @@ static bool is_want(int error)
 /* Is what one look takes at a time not to be had? rdma-core's libraries tell that as "no devices" and "no such device". */
 static bool in_want(void)
 {
-    void *memory = malloc(LOOK_MEMORY);
+    void *volatile memory = malloc(LOOK_MEMORY); /* or a compiler may leave out both calls */
     int fd[LOOK_DESCRIPTORS], count = 0;
+    bool want = !memory;
 
+    free(memory);
     while (count < LOOK_DESCRIPTORS && (fd[count] = open("/", O_PATH | O_CLOEXEC)) >= 0)
         count++;
-    for (int i = 0; i < count; i++)
-        close(fd[i]);
-    free(memory);
-    return !memory || count < LOOK_DESCRIPTORS;
+    want |= count < LOOK_DESCRIPTORS && is_want(errno);
+    while (count > 0)
+        close(fd[--count]);
+    return want;
 }
 
 /* Does `list` miss an address that `old` has, for want of memory or descriptors rather than because it is gone? */
