@@ -110,7 +110,6 @@ TEST(Provider_v1_OpenAdapter__out_of_memory)
     INDAdapter *out;
     unsigned n;
 
-    NdFlushProviders(); /* the first one is the list's */
     for (n = 1;; n++) {
         HRESULT status;
 
