@@ -429,7 +429,7 @@ static struct address_list *get(bool aged)
     struct address_list *list, *old;
     uint32_t seen;
 
-    if (engine_dead())
+    if (engine_dead() || !engine_watch_fork())
         return NULL;
     if (engine_on_loop()) {
         pthread_mutex_lock(&list_lock);

@@ -23,7 +23,7 @@ enum engine_state {
 static struct wordlock start_lock;
 static uint32_t state;
 static uint32_t dead;
-static bool fork_hook; /* under start_lock */
+static bool fork_hook; /* atomic; changed under start_lock */
 static struct ev_loop *loop;
 static uint32_t posted; /* something is queued, or the holder of the role is to return from its sleep */
 
@@ -216,13 +216,29 @@ static const struct role_source loop_source = {
     .guard_ns = guard_ns,
 };
 
+static bool watch_fork_locked(void)
+{
+    if (!fork_hook && pthread_atfork(NULL, NULL, fork_child) == 0)
+        __atomic_store_n(&fork_hook, true, __ATOMIC_RELEASE);
+    return fork_hook;
+}
+
+bool engine_watch_fork(void)
+{
+    bool is_watched = __atomic_load_n(&fork_hook, __ATOMIC_ACQUIRE);
+
+    if (!is_watched) {
+        wordlock_lock(&start_lock);
+        is_watched = watch_fork_locked();
+        wordlock_unlock(&start_lock);
+    }
+    return is_watched;
+}
+
 static NTSTATUS start_locked(void)
 {
-    if (!fork_hook) {
-        if (pthread_atfork(NULL, NULL, fork_child) != 0)
-            return STATUS_NO_MEMORY;
-        fork_hook = true;
-    }
+    if (!watch_fork_locked())
+        return STATUS_NO_MEMORY;
     if (!loop) {
         loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
         if (!loop) {

@@ -17,8 +17,13 @@
  * ND_DEVICE_REMOVED in a forked child. Any thread. */
 NTSTATUS engine_start(void);
 
-/* True in a child made by fork(): nothing of the engine or of the verbs objects may be used. */
+/* True in a child made by fork() once the engine has started or engine_watch_fork() was called: nothing of the engine or of
+ * the verbs objects may be used. */
 bool engine_dead(void);
+
+/* For what is kept without the engine: sockets, and locks that another thread may have at the fork. False: out of memory. Any
+ * thread. */
+bool engine_watch_fork(void);
 
 /* True while the calling thread runs a loop callback. */
 bool engine_on_loop(void);

@@ -46,6 +46,11 @@ bool engine_dead(void)
     return false;
 }
 
+bool engine_watch_fork(void)
+{
+    return true;
+}
+
 bool engine_on_loop(void)
 {
     return on_loop;
