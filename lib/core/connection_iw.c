@@ -125,9 +125,9 @@ static NTSTATUS connect_status(int error)
     return error == ENOMEM ? ND_CONNECTION_REFUSED : connection_connect_status(error);
 }
 
-/* It may also have it for long: the connection of another connector stands, a request that nobody has answered goes after ten
- * seconds, and where our end was the first to close, TCP keeps the two ports for a minute. The attempt goes on from another
- * port then. A bare one names its port itself. */
+/* The kernel may have the TCP connection between the two ports for long: that of another connector stands, a request that
+ * nobody has answered goes after ten seconds, and where our end was the first to close, TCP keeps the two ports for a minute.
+ * The attempt goes on from another port then. A bare one names its port itself. */
 static bool move_on(struct connection *conn)
 {
     if (conn->bare || conn->retried || !connection_new_attempt(conn))
@@ -136,6 +136,16 @@ static bool move_on(struct connection *conn)
     log_debug("TCP still has a connection between the two ports; trying once more, from another one");
     connection_move_id(conn);
     return connection_start_again(conn);
+}
+
+/* A removal is told by a flag first, and to each connection later. */
+static void go_on_or_fail(struct connection *conn, int error)
+{
+    bool removed = adapter_removed(conn->adapter);
+
+    if (error == EADDRNOTAVAIL && !removed && move_on(conn))
+        return;
+    connection_fail(conn, status_info(error, removed ? ND_DEVICE_REMOVED : connect_status(error), "rdma_connect"));
 }
 
 static void attempt_run(struct engine_work *work)
@@ -149,8 +159,8 @@ static void attempt_run(struct engine_work *work)
     attempt->running = false;
     if (conn->attempt == attempt) {
         conn->attempt = NULL;
-        if (error && !(error == EADDRNOTAVAIL && move_on(conn)))
-            connection_fail(conn, status_info(error, connect_status(error), "rdma_connect"));
+        if (error)
+            go_on_or_fail(conn, error);
         for (uint32_t i = 0; !error && i < attempt->events && conn->cmid == attempt->cmid; i++)
             connection_deliver(conn, &attempt->event[i]);
     }

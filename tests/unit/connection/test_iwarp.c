@@ -404,6 +404,24 @@ TEST(iWARP__device_removed_during_the_call)
     active_end(&a);
 }
 
+/* The flag that says so is set first, and told later. */
+static void removal_begins(struct fake_call *call, void *arg)
+{
+    (void)arg;
+    __atomic_store_n(&iw->device->removed, 1, __ATOMIC_RELEASE);
+    call->result = EADDRNOTAVAIL;
+}
+
+TEST(iWARP__device_removed_while_the_ports_are_busy)
+{
+    active_start(&a, iw, &nd_policy);
+    event(a.c, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+    fake_on(FAKE_rdma_connect, removal_begins, NULL);
+    event(a.c, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+    ok_done(&a.connect, ND_DEVICE_REMOVED);
+    active_end(&a);
+}
+
 /* ---- siw: the reply is passed on a little later ---- */
 
 static void to_settling(void)
