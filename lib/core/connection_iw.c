@@ -154,6 +154,7 @@ static void attempt_run(struct engine_work *work)
     struct connection *conn = attempt->conn;
     int error = connect_when_free(attempt);
 
+    engine_connect_over();
     let_device(attempt);
     pthread_mutex_lock(&conn->lock);
     attempt->running = false;

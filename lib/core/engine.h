@@ -81,4 +81,8 @@ struct engine_work {
 };
 NTSTATUS engine_work(enum engine_lane lane, struct engine_work *work, void (*run)(struct engine_work *work));
 
+/* By `run` of ENGINE_LANE_CONNECT: the connect is over, so that another one, which what follows may bring, can have its place of
+ * the 64. Without it that is when `run` returns. */
+void engine_connect_over(void);
+
 #endif

@@ -22,14 +22,16 @@
 static struct {
     struct wordlock lock; /* a leaf lock, for everything below */
     struct engine_work *first, **last;
-    uint32_t posted; /* futex word of idle threads; also changed without a system call */
-    uint32_t idle;
-    bool lingers; /* idle, and will look by itself */
-    bool called;  /* idle, but has been woken */
+    uint32_t posted; /* futex word of the kept thread */
+    bool idle;       /* the kept thread waits for something to do, */
+    bool lingers;    /* but will look by itself soon, */
+    bool called;     /* or has been woken */
     uint32_t extra;
     uint32_t connects;
     bool kept; /* the thread that never ends runs */
 } lane = { .last = &lane.first };
+
+static _Thread_local bool connecting; /* has a place among the connects */
 
 /* Runs queued destroys until the queue is empty. Lock held on entry and exit. */
 static void destroys_run_locked(void)
@@ -55,13 +57,12 @@ static void *kept_main(void *arg)
 
         destroys_run_locked();
         posted = __atomic_load_n(&lane.posted, __ATOMIC_RELAXED);
-        lane.idle = 1;
+        lane.idle = true;
         lane.lingers = worked;
         wordlock_unlock(&lane.lock);
         futex_wait(SLEEP_LIBRARY, &lane.posted, posted, worked ? sleep_now() + LINGER_NS : SLEEP_FOREVER);
         wordlock_lock(&lane.lock);
-        lane.idle = 0;
-        lane.lingers = lane.called = false;
+        lane.idle = lane.lingers = lane.called = false;
     }
     return arg;
 }
@@ -75,14 +76,23 @@ static void *extra_main(void *arg)
     return arg;
 }
 
+void engine_connect_over(void)
+{
+    if (!connecting)
+        return;
+    connecting = false;
+    wordlock_lock(&lane.lock);
+    lane.connects--;
+    wordlock_unlock(&lane.lock);
+}
+
 static void *connect_main(void *arg)
 {
     struct engine_work *work = arg;
 
+    connecting = true;
     work->run(work);
-    wordlock_lock(&lane.lock);
-    lane.connects--;
-    wordlock_unlock(&lane.lock);
+    engine_connect_over();
     return NULL;
 }
 

@@ -673,6 +673,27 @@ TEST(work__64_connects_then_declined_destroys_go_on)
     ok_eventually(engine_work(ENGINE_LANE_CONNECT, &another, work_block) == STATUS_SUCCESS);
 }
 
+static void work_connect_and_block(struct engine_work *work)
+{
+    engine_connect_over();
+    engine_connect_over(); /* it has but one place to give */
+    work_block(work);
+}
+
+TEST(work__a_connect_that_is_over_gives_its_place_away)
+{
+    static struct engine_work over[2], connects[64], another;
+
+    for (int i = 0; i < 2; i++)
+        ok_status(engine_work(ENGINE_LANE_CONNECT, &over[i], work_connect_and_block), STATUS_SUCCESS);
+    ok_eventually(__atomic_load_n(&blocked, __ATOMIC_ACQUIRE) == 2);
+    for (int i = 0; i < 64; i++)
+        ok_status(engine_work(ENGINE_LANE_CONNECT, &connects[i], work_block), STATUS_SUCCESS);
+    ok_status(engine_work(ENGINE_LANE_CONNECT, &another, work_block), STATUS_INSUFFICIENT_RESOURCES);
+    work_release();
+    ok_eventually(__atomic_load_n(&blocked, __ATOMIC_ACQUIRE) == 0);
+}
+
 TEST(work__destroys_go_on_behind_a_slow_one)
 {
     static struct engine_work slow, destroys[10];
