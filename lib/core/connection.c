@@ -571,23 +571,17 @@ static bool take_reply(struct connection *conn, const struct cm_event *cm)
     return conn->settling;
 }
 
-bool connection_start_again(struct connection *conn)
-{
-    if (!conn->cmid || resolve_address(conn) != 0)
-        return false;
-    conn->state = WIRE_ADDRESS;
-    return true;
-}
-
-/* One more try after REJECTED 10: a new id has a new starting sequence number. */
-static bool retry_stale(struct connection *conn)
+bool connection_try_again(struct connection *conn, void (*renew_id)(struct connection *conn), const char *why)
 {
     if (conn->retried)
         return false;
     conn->retried = true;
-    log_debug("the peer knows our queue pair from before; trying once more");
-    connection_renew_id(conn);
-    return connection_start_again(conn);
+    log_debug("%s; trying once more", why);
+    renew_id(conn);
+    if (!conn->cmid || resolve_address(conn) != 0)
+        return false;
+    conn->state = WIRE_ADDRESS;
+    return true;
 }
 
 void connection_step(struct connection *conn, enum wire_event event, const struct cm_event *cm)
@@ -610,7 +604,8 @@ void connection_step(struct connection *conn, enum wire_event event, const struc
         send_request(conn);
         return;
     case NOTE_RETRY:
-        if (!conn->bare && retry_stale(conn))
+        /* A new id has a new starting sequence number. */
+        if (!conn->bare && connection_try_again(conn, connection_renew_id, "the peer knows our queue pair from before"))
             return;
         note = NOTE_CONNECT_FAILED;
         /* fall through */

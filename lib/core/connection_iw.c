@@ -130,12 +130,8 @@ static NTSTATUS connect_status(int error)
  * The attempt goes on from another port then. A bare one names its port itself. */
 static bool move_on(struct connection *conn)
 {
-    if (conn->bare || conn->retried || !connection_new_attempt(conn))
-        return false;
-    conn->retried = true;
-    log_debug("TCP still has a connection between the two ports; trying once more, from another one");
-    connection_move_id(conn);
-    return connection_start_again(conn);
+    return !conn->bare && connection_new_attempt(conn) &&
+           connection_try_again(conn, connection_move_id, "TCP has a connection between the two ports");
 }
 
 /* A removal is told by a flag first, and to each connection later. */

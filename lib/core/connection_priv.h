@@ -19,7 +19,8 @@ void connection_deliver(struct connection *conn, const struct cm_event *cm);
 void connection_fail(struct connection *conn, NTSTATUS status);         /* a call of ours failed */
 void connection_event(struct cmid *cmid, const struct cm_event *event); /* without lock */
 void connection_gone(struct cmid *cmid);                                /* without lock */
-bool connection_start_again(struct connection *conn);                   /* the same attempt, with the id that is new */
+/* A second try of a Connect, with another id, and once only. False: there is none, or it failed. */
+bool connection_try_again(struct connection *conn, void (*renew_id)(struct connection *conn), const char *why);
 NTSTATUS connection_connect_status(int error);
 NTSTATUS connection_lost_status(const struct connection *conn); /* of one that does not go on */
 void connection_fill_param(const struct connection *conn, struct rdma_conn_param *param, const void *data,
@@ -33,10 +34,9 @@ void connection_give_back_qp(struct qp *qp, bool replace);
 NTSTATUS connection_complete_bare(struct connection *conn);
 NTSTATUS connection_accept_bare(struct connection *conn, struct rdma_conn_param *param);
 
-/* connection_id.c. A worker may be inside a call on the old id. No id afterwards: it could not be bound. `move`: on the wire it has
- * another port. */
+/* connection_id.c. A worker may be inside a call on the old id. No id afterwards: it could not be bound. */
 void connection_renew_id(struct connection *conn);
-void connection_move_id(struct connection *conn);
+void connection_move_id(struct connection *conn); /* on the wire it has another port */
 void connection_drop_id(struct connection *conn);
 void connection_set_timer(struct connection *conn, uint32_t ms); /* 0: none */
 
