@@ -228,8 +228,9 @@ static void stack_touch(void)
         space[i] = 1;
 }
 
-/* Of NdOpenAdapter the first part, its provider, is too small for a status of its own. */
-#define SMALL 10
+/* Of NdOpenAdapter the first part, its provider, is too small for a status of its own. There are more places of its size than other
+ * threads may take, each between two that are in use, so that no larger one comes of them. */
+#define SMALL 128
 
 /* `flush`: it looks for the addresses anew, for which there is no memory. */
 static HRESULT open_in_small(struct openers *openers, bool flush)
@@ -244,10 +245,12 @@ static HRESULT open_in_small(struct openers *openers, bool flush)
     if (flush)
         NdFlushProviders();
     taken = memory_take();
-    for (int k = 0; k < SMALL; k++)
+    for (int k = 0; k < SMALL; k += 2)
         free(small[k]);
     status = open_by(openers, 0, &made);
     memory_give(taken);
+    for (int k = 1; k < SMALL; k += 2)
+        free(small[k]);
     ok_ptr(made, ==, NULL);
     return status;
 }
