@@ -20,6 +20,11 @@ enum engine_state {
     ENGINE_RUNNING,
 };
 
+/* What libev's tables have room for from the start: descriptors up to the usual limit of a process; timers, and events at a time. */
+#define RESERVED_DESCRIPTORS 1024
+#define RESERVED_EVENTS      256
+#define RESERVED_MEMORY      (96 << 10) /* more than they take while they grow */
+
 static struct wordlock start_lock;
 static uint32_t state;
 static uint32_t dead;
@@ -235,24 +240,71 @@ bool engine_watch_fork(void)
     return is_watched;
 }
 
+/* libev ends the process where there is no memory for a table of its. */
+static bool memory_for_libev(void)
+{
+    void *volatile memory = malloc(RESERVED_MEMORY); /* volatile: no compiler leaves out both calls */
+
+    free(memory);
+    return memory != NULL;
+}
+
+static void reserve_nothing(struct ev_loop *l, ev_timer *watcher, int events)
+{
+    (void)l;
+    (void)watcher;
+    (void)events;
+}
+
+/* The tables get their size here, where memory_for_libev() has just seen to it, and not on the loop: they never shrink. */
+static bool tables_reserve(void)
+{
+    ev_timer *timers_due = calloc(RESERVED_EVENTS, sizeof(*timers_due));
+    ev_io watcher;
+
+    if (!timers_due)
+        return false;
+    for (int i = 0; i <= RESERVED_EVENTS; i++) {
+        ev_io_init(&watcher, io_ready, i < RESERVED_EVENTS ? i : RESERVED_DESCRIPTORS - 1, EV_READ);
+        ev_io_start(loop, &watcher);
+        ev_io_stop(loop, &watcher);
+    }
+    for (int i = 0; i < RESERVED_EVENTS; i++) {
+        ev_timer_init(&timers_due[i], reserve_nothing, -1., 0.);
+        ev_timer_start(loop, &timers_due[i]);
+    }
+    ev_run(loop, EVRUN_NOWAIT); /* all at once; none is left */
+    free(timers_due);
+    return true;
+}
+
+static bool loop_make(void)
+{
+    if (!memory_for_libev()) {
+        log_error("no memory for the loop");
+        return false;
+    }
+    loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
+    if (!loop) {
+        log_error("ev_loop_new failed: no epoll descriptor");
+        return false;
+    }
+    if (!tables_reserve() || !poller_make()) {
+        log_error("no memory or no descriptors for the loop: errno %d", errno);
+        ev_loop_destroy(loop);
+        loop = NULL;
+        return false;
+    }
+    ev_set_invoke_pending_cb(loop, invoke_pending);
+    return true;
+}
+
 static NTSTATUS start_locked(void)
 {
     if (!watch_fork_locked())
         return STATUS_NO_MEMORY;
-    if (!loop) {
-        loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
-        if (!loop) {
-            log_error("ev_loop_new failed: no epoll descriptor or no memory");
-            return STATUS_INSUFFICIENT_RESOURCES;
-        }
-        if (!poller_make()) {
-            log_error("no descriptors for the loop: errno %d", errno);
-            ev_loop_destroy(loop);
-            loop = NULL;
-            return STATUS_INSUFFICIENT_RESOURCES;
-        }
-        ev_set_invoke_pending_cb(loop, invoke_pending);
-    }
+    if (!loop && !loop_make())
+        return STATUS_INSUFFICIENT_RESOURCES;
     if (!worker_start()) {
         log_error("pthread_create failed for the worker of destroys");
         return STATUS_INSUFFICIENT_RESOURCES;

@@ -4,6 +4,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <ev.h>
+#include <fcntl.h>
 #include <ntstatus.h>
 #include <pthread.h>
 #include <signal.h>
@@ -649,6 +651,66 @@ static void work_count(struct engine_work *work)
 {
     (void)work;
     __atomic_add_fetch(&destroyed, 1, __ATOMIC_RELEASE);
+}
+
+static uint32_t allocations;
+
+static void *count_allocation(void *memory, long size)
+{
+    __atomic_add_fetch(&allocations, size > 0, __ATOMIC_RELAXED);
+    if (size > 0)
+        return realloc(memory, (size_t)size);
+    free(memory);
+    return NULL;
+}
+
+#define MANY_IOS    30
+#define MANY_TIMERS 200
+
+static struct engine_timer many_timers[MANY_TIMERS];
+static uint32_t timers_done, ios_done;
+
+static void many_fired(struct engine_timer *which)
+{
+    (void)which;
+    __atomic_add_fetch(&timers_done, 1, __ATOMIC_RELEASE);
+}
+
+static void many_start(struct engine_call *call)
+{
+    (void)call;
+    for (int i = 0; i < MANY_TIMERS; i++)
+        engine_timer_start(&many_timers[i], 1, many_fired);
+}
+
+static void many_ready(struct engine_io *io)
+{
+    uint64_t value;
+
+    if (read(io->fd, &value, sizeof(value)) == sizeof(value))
+        __atomic_add_fetch(&ios_done, 1, __ATOMIC_RELEASE);
+}
+
+/* libev ends the process where there is no memory for more, so the loop needs none of it. */
+TEST(loop__its_tables_are_large_enough_from_the_start)
+{
+    static struct engine_io ios[MANY_IOS];
+    static struct engine_call call;
+    uint64_t one = 1;
+
+    ev_set_allocator(count_allocation);
+    for (int i = 0; i < MANY_IOS; i++) {
+        int fd = eventfd(0, EFD_NONBLOCK), high = fcntl(fd, F_DUPFD, 1024 - MANY_IOS);
+
+        ok(high >= 1024 - MANY_IOS && high < 1024);
+        close(fd);
+        engine_io_add(&ios[i], high, many_ready);
+        ok_int(write(high, &one, sizeof(one)), ==, sizeof(one));
+    }
+    ok(engine_post(&call, many_start));
+    ok_eventually(__atomic_load_n(&ios_done, __ATOMIC_ACQUIRE) == MANY_IOS);
+    ok_eventually(__atomic_load_n(&timers_done, __ATOMIC_ACQUIRE) == MANY_TIMERS);
+    ok_uint(__atomic_load_n(&allocations, __ATOMIC_RELAXED), ==, 0);
 }
 
 static void work_release(void)
