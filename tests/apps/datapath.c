@@ -176,9 +176,6 @@ static void Poll(CONNECTION *C)
 
             if (Results[i].Status == ND_CANCELED)
                 continue;
-            /* A peer that has every datagram may go before the last Send is known to be done. */
-            if (C->Server && C->Received == DATAGRAMS && Results[i].RequestType == Nd2RequestTypeSend)
-                continue;
             if (Results[i].Status != ND_SUCCESS)
                 Die("a request", Results[i].Status);
             if (Results[i].RequestType != Nd2RequestTypeReceive)
