@@ -394,14 +394,19 @@ static void during_removal(struct fake_call *call, void *arg)
     ok_done(&a.connect, ND_DEVICE_REMOVED);
 }
 
-TEST(iWARP__device_removed_during_the_call)
+static void connect_sees_removal(fake_hook during)
 {
     active_start(&a, iw, &nd_policy);
     event(a.c, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-    fake_on(FAKE_rdma_connect, during_removal, NULL);
+    fake_on(FAKE_rdma_connect, during, NULL);
     event(a.c, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
     ok_done(&a.connect, ND_DEVICE_REMOVED);
     active_end(&a);
+}
+
+TEST(iWARP__device_removed_during_the_call)
+{
+    connect_sees_removal(during_removal);
 }
 
 /* The flag that says so is set first, and told later. */
@@ -414,12 +419,7 @@ static void removal_begins(struct fake_call *call, void *arg)
 
 TEST(iWARP__device_removed_while_the_ports_are_busy)
 {
-    active_start(&a, iw, &nd_policy);
-    event(a.c, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-    fake_on(FAKE_rdma_connect, removal_begins, NULL);
-    event(a.c, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
-    ok_done(&a.connect, ND_DEVICE_REMOVED);
-    active_end(&a);
+    connect_sees_removal(removal_begins);
 }
 
 /* ---- siw: the reply is passed on a little later ---- */
