@@ -48,7 +48,7 @@ static NTSTATUS find_port(struct adapter *adapter)
     adapter->limits.max_transfer =
         port.max_msg_sz && port.max_msg_sz < MAX_TRANSFER ? port.max_msg_sz : (uint32_t)MAX_TRANSFER;
     /* siw says 4 GiB, and its kernel counts a message's bytes in an int. */
-    if (adapter->device->soft && adapter->device->transport != DEVICE_IB && adapter->limits.max_transfer > INT32_MAX)
+    if (device_is_siw(adapter->device) && adapter->limits.max_transfer > INT32_MAX)
         adapter->limits.max_transfer = INT32_MAX;
     return ND_SUCCESS;
 }

@@ -225,6 +225,15 @@ static void note_failure_locked(struct cq *cq, struct qp *qp)
     }
 }
 
+/* siw says of all that stops a request as it goes out what other devices say of a bad local key, and mostly it is the peer, who
+ * closes: it is over like those behind it then. A request whose memory was bad is marked. */
+static void reinterpret_locked(const struct cq *cq, const struct slot *slot, struct ibv_wc *wc)
+{
+    if (wc->status == IBV_WC_LOC_QP_OP_ERR && slot->queue->fence && slot->type != Nd2RequestTypeReceive &&
+        slot->spare != SLOT_KEYS_BAD && !adapter_port_down(cq->adapter))
+        wc->status = IBV_WC_WR_FLUSH_ERR;
+}
+
 /* A receive out of an SRQ, whose QP only its number tells. A QP takes its number along when the last completion of it has
  * been polled, so one without a QP would be a device's fault; the slot is free again all the same. */
 static bool convert_shared_locked(struct cq *cq, const struct ibv_wc *wc, struct slot *slot, ND2_RESULT *result)
@@ -248,7 +257,7 @@ static bool convert_shared_locked(struct cq *cq, const struct ibv_wc *wc, struct
 
 /* Any completion. True: *result is to be delivered. *extra: results of earlier requests went to the stash, so this one
  * must follow them there. Silent successes end here. */
-static bool convert_locked(struct cq *cq, const struct ibv_wc *wc, ND2_RESULT *result, bool *extra)
+static bool convert_locked(struct cq *cq, struct ibv_wc *wc, ND2_RESULT *result, bool *extra)
 {
     struct slot *slot = slot_from_wr_id(wc->wr_id);
     struct queue *queue = slot->queue;
@@ -275,6 +284,7 @@ static bool convert_locked(struct cq *cq, const struct ibv_wc *wc, ND2_RESULT *r
     }
     if (unlikely(wc->status != IBV_WC_SUCCESS)) {
         /* Of a failed completion only wr_id, status and qp_num mean anything. */
+        reinterpret_locked(cq, slot, wc);
         status = status_from_wc(wc->status, (ND2_REQUEST_TYPE)slot->type, adapter_port_down(cq->adapter));
         note_failure_locked(cq, queue->qp);
         fill(result, queue, slot, status, 0);
@@ -291,7 +301,7 @@ static bool convert_locked(struct cq *cq, const struct ibv_wc *wc, ND2_RESULT *r
     return status != ND_SUCCESS || !silent;
 }
 
-static void stash_locked(struct cq *cq, const struct ibv_wc *wc, uint32_t count)
+static void stash_locked(struct cq *cq, struct ibv_wc *wc, uint32_t count)
 {
     ND2_RESULT result;
     bool extra;
@@ -304,7 +314,7 @@ static void stash_locked(struct cq *cq, const struct ibv_wc *wc, uint32_t count)
 
 /* The general case of the loop below, for one completion: the number of results written (0 or 1), or -1 if it went to the
  * stash, where the rest of the batch must follow. */
-static __attribute__((noinline)) int convert_one_locked(struct cq *cq, const struct ibv_wc *wc, ND2_RESULT *result)
+static __attribute__((noinline)) int convert_one_locked(struct cq *cq, struct ibv_wc *wc, ND2_RESULT *result)
 {
     ND2_RESULT made;
     bool extra;
@@ -322,8 +332,7 @@ static __attribute__((noinline)) int convert_one_locked(struct cq *cq, const str
 /* Runs of successes of one queue, in order, take two compares and a few stores each; whatever else there is (failures,
  * silent ones, gaps) goes the long way. wc[count].wr_id must be 0: no slot, so a run ends there too.
  * Returns the end of the results. */
-static inline ND2_RESULT *convert_all_locked(struct cq *cq, const struct ibv_wc *wc, uint32_t count,
-                                             ND2_RESULT *results)
+static inline ND2_RESULT *convert_all_locked(struct cq *cq, struct ibv_wc *wc, uint32_t count, ND2_RESULT *results)
 {
     const struct ibv_wc *end = wc + count;
     ND2_RESULT *out = results;

@@ -60,6 +60,7 @@ struct slot {
         spare; /* local key of the one entry; 0 without entries or inline, SLOT_KEYS_MANY for several (qp_memory.c) */
 };
 #define SLOT_KEYS_MANY UINT32_MAX
+#define SLOT_KEYS_BAD  (UINT32_MAX - 1) /* siw: several or one, and not all of them of memory that is registered */
 #define SLOT_SILENT    0x80000000u
 #define SLOT_SIGNALLED UINT32_MAX /* length of a silent request that the device signals none the less */
 #define WR_ID_SILENT   1u
@@ -95,7 +96,8 @@ struct queue {
     uint32_t limit; /* tail + depth, as of the last look */
     uint32_t mask;  /* set once; for posters, pollers have their own */
     uint32_t max_transfer;
-    uint32_t fence; /* IBV_SEND_FENCE for all but Reads, or 0; set once */
+    uint32_t fence;      /* siw: IBV_SEND_FENCE, for all but Reads; else 0; set once */
+    uint32_t short_most; /* of an entry's length that goes the short way (post.c); set once */
     uint32_t max_sge;
     struct slot *slots;
     struct ibv_qp *verbs;

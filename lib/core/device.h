@@ -97,10 +97,17 @@ struct adapter {
     struct adapter_limits limits;
     pthread_mutex_t lock;
     struct list mrs;         /* struct mr.link: look-up of handles before they are touched */
+    void *mr_index;          /* siw: the same by local key (mr_index.c) */
     struct wordlock mw_lock; /* leaf: the list, and the states of its windows (mw.c) */
     struct list mws;         /* struct mw.link */
     uint32_t mw_zombies;     /* atomic: released windows whose last request the device still has */
 };
+
+/* iWARP in software. */
+static inline bool device_is_siw(const struct device *device)
+{
+    return device->soft && device->transport == DEVICE_IW;
+}
 
 /* The open device of that name with a reference taken; opened if nobody has it. ND_INVALID_PARAMETER (no such device),
  * ND_NO_MEMORY, ND_INSUFFICIENT_RESOURCES, ND_DEVICE_REMOVED. Any thread but not on loop; milliseconds the first time. */

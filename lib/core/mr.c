@@ -86,7 +86,16 @@ NTSTATUS mr_register_access(struct adapter *adapter, const void *buffer, size_t 
         free(mr);
         return status;
     }
-    mr->adapter = adapter_ref(adapter);
+    mr->key = mr->mr->lkey;
+    mr->base = (uintptr_t)buffer;
+    mr->length = length;
+    mr->adapter = adapter;
+    if (!mr_index_add(mr)) {
+        ibv_dereg_mr(mr->mr);
+        free(mr);
+        return ND_INSUFFICIENT_RESOURCES;
+    }
+    adapter_ref(adapter);
     pthread_mutex_lock(&adapter->lock);
     list_add_tail(&adapter->mrs, &mr->link);
     pthread_mutex_unlock(&adapter->lock);
@@ -150,8 +159,10 @@ static bool moved_under_way(struct mr *mr)
 
 static int dereg(struct mr *mr)
 {
-    int error = ibv_dereg_mr(mr->mr);
+    int error;
 
+    mr_index_del(mr); /* siw refuses no deregistration; before its key may be another region's */
+    error = ibv_dereg_mr(mr->mr);
     if (!error || adapter_removed(mr->adapter) || !__atomic_load_n(&mr->moved, __ATOMIC_RELAXED))
         return error;
     /* A window that went on to another region, and whose invalidate was never carried out. */

@@ -17,6 +17,9 @@ struct mr {
     uint32_t moved;    /* atomic: a window went on from here with a request that names this region maybe under way */
     uint32_t nd_flags; /* ND_MR_FLAG_* as passed */
     int access;        /* IBV_ACCESS_* as registered */
+    uint32_t key;      /* the local one, and its memory; set once, for mr_index.c */
+    uintptr_t base;
+    size_t length;
 };
 
 /* Registers on the calling thread. ND_INVALID_PARAMETER, ND_INVALID_BUFFER_SIZE, ND_ACCESS_VIOLATION,
@@ -35,6 +38,14 @@ NTSTATUS mr_register_access(struct adapter *adapter, const void *buffer, size_t 
 /* Deregisters on the calling thread and frees the record. ND_DEVICE_BUSY while windows are bound (record kept): a window
  * counts as bound until its Invalidate has completed, or it was released, or its queue pair has failed. */
 NTSTATUS mr_deregister(struct mr *mr);
+
+/* siw only: has every entry with a byte the local key of a region of the adapter that it lies in? Any thread; takes the
+ * adapter's lock. */
+bool mr_cover(struct adapter *adapter, const ND2_SGE *sge, uint32_t n);
+
+/* For mr.c: a region is in the index while its key is good. False: no memory. Nothing is done but on siw. */
+bool mr_index_add(struct mr *mr);
+void mr_index_del(struct mr *mr);
 
 /* Deregisters whatever is bound (last Release). Never fails. The caller calls qp_fail_users first. */
 void mr_release(struct mr *mr);

@@ -354,6 +354,16 @@ static inline bool no_reads(const struct queue *sq)
     return unlikely(__atomic_load_n(&sq->no_reads, __ATOMIC_RELAXED));
 }
 
+/* key_of, and on siw whether the memory is good, which its completions do not tell (reinterpret_locked). A Read's is looked at
+ * when the answer comes, and has a status of its own. */
+static uint32_t looked_up_key(const struct queue *sq, ND2_REQUEST_TYPE type, const ND2_SGE *sge, uint32_t n,
+                              uint32_t flags)
+{
+    bool unknown = sq->fence && type != Nd2RequestTypeRead && !(flags & ND_OP_FLAG_INLINE);
+
+    return unknown && !mr_cover(sq->qp->adapter, sge, n) ? SLOT_KEYS_BAD : key_of(sge, n, flags);
+}
+
 /* All but the entries is in `wr`. */
 static __attribute__((noinline)) HRESULT initiate_wr(struct queue *sq, void *context, ND2_REQUEST_TYPE type,
                                                      const ND2_SGE *sge, uint32_t n, uint32_t flags,
@@ -388,7 +398,7 @@ static __attribute__((noinline)) HRESULT initiate_wr(struct queue *sq, void *con
         wr->sg_list = &nothing;
         wr->num_sge = 1;
     }
-    return post_wr(sq, context, type, (uint32_t)total, key_of(sge, n, flags), flags, wr);
+    return post_wr(sq, context, type, (uint32_t)total, looked_up_key(sq, type, sge, n, flags), flags, wr);
 }
 
 static inline HRESULT initiate_any(struct queue *sq, void *context, const ND2_SGE *sge, uint32_t n, uint32_t flags,
@@ -444,7 +454,7 @@ static inline HRESULT initiate_one_locked(struct queue *sq, void *context, const
 /* The length that needs no second look. */
 static inline uint32_t short_way_most(const struct queue *sq, uint32_t flags)
 {
-    return unlikely(flags & ND_OP_FLAG_INLINE) ? sq->inline_size : sq->max_transfer;
+    return unlikely(flags & ND_OP_FLAG_INLINE) ? sq->inline_size : sq->short_most;
 }
 
 static __attribute__((noinline)) HRESULT send_any(struct queue *sq, void *context, const ND2_SGE *sge, uint32_t n,
@@ -478,7 +488,7 @@ HRESULT qp_send(struct qp *qp, void *context, const ND2_SGE *sge, uint32_t n, ui
 
     if (unlikely(flags))
         return send_flagged(sq, context, sge, n, flags);
-    if (unlikely(!is_short(sge, n, sq->max_transfer)))
+    if (unlikely(!is_short(sge, n, sq->short_most)))
         return send_any(sq, context, sge, n, 0, false);
     if (unlikely(!wordlock_trylock(&sq->lock)))
         return send_any(sq, context, sge, 1, 0, false);
@@ -569,7 +579,7 @@ HRESULT qp_write(struct qp *qp, void *context, const ND2_SGE *sge, uint32_t n, u
 
     if (unlikely(flags))
         return write_flagged(sq, context, sge, n, address, token, flags);
-    return read_write(sq, context, sge, n, 0, sq->max_transfer, Nd2RequestTypeWrite, address, token);
+    return read_write(sq, context, sge, n, 0, sq->short_most, Nd2RequestTypeWrite, address, token);
 }
 
 /* ---- receive ---- */

@@ -84,7 +84,9 @@ static void queue_init(struct queue *queue, struct qp *qp, struct cq *cq, uint32
     queue->max_transfer = qp->adapter->limits.max_transfer;
     /* siw completes what it has sent at once, also behind a Read that is not answered yet, and a completion says that what is
      * before it is over. */
-    queue->fence = qp->iwarp && qp->adapter->device->soft ? IBV_SEND_FENCE : 0;
+    queue->fence = device_is_siw(qp->adapter->device) ? IBV_SEND_FENCE : 0;
+    /* And its requests go the long way, which looks at their memory. */
+    queue->short_most = queue->fence ? 0 : queue->max_transfer;
     queue->mode = mode;
     queue->one.num_sge = 1;
     list_init(&queue->ready_link);

@@ -5,7 +5,7 @@ typedef bool (*slot_test)(const struct slot *slot, uint32_t lkey);
 
 static bool names(const struct slot *slot, uint32_t lkey)
 {
-    return slot->spare == lkey || slot->spare == SLOT_KEYS_MANY;
+    return slot->spare == lkey || slot->spare == SLOT_KEYS_MANY || slot->spare == SLOT_KEYS_BAD;
 }
 
 static bool names_for_window(const struct slot *slot, uint32_t lkey)
