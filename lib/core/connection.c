@@ -566,7 +566,7 @@ static bool take_reply(struct connection *conn, const struct cm_event *cm)
     take_limits(conn, cm);
     conn->peer_srq = !connection_is_iw(conn) && cm->srq;
     conn->peer_known = true;
-    conn->settling = connection_is_iw(conn) && conn->adapter->device->soft;
+    conn->settling = device_is_siw(conn->adapter->device);
     connection_set_timer(conn, conn->settling ? SIW_SETTLE_MS : 0);
     return conn->settling;
 }

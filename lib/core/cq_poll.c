@@ -229,8 +229,8 @@ static void note_failure_locked(struct cq *cq, struct qp *qp)
  * closes: it is over like those behind it then. A request whose memory was bad is marked. */
 static void reinterpret_locked(const struct cq *cq, const struct slot *slot, struct ibv_wc *wc)
 {
-    if (wc->status == IBV_WC_LOC_QP_OP_ERR && slot->queue->fence && slot->type != Nd2RequestTypeReceive &&
-        slot->spare != SLOT_KEYS_BAD && !adapter_port_down(cq->adapter))
+    if (wc->status == IBV_WC_LOC_QP_OP_ERR && device_is_siw(cq->adapter->device) &&
+        slot->type != Nd2RequestTypeReceive && slot->spare != SLOT_KEYS_BAD && !adapter_port_down(cq->adapter))
         wc->status = IBV_WC_WR_FLUSH_ERR;
 }
 

@@ -97,7 +97,7 @@ struct adapter {
     struct adapter_limits limits;
     pthread_mutex_t lock;
     struct list mrs;         /* struct mr.link: look-up of handles before they are touched */
-    void *mr_index;          /* siw: the same by local key (mr_index.c) */
+    void *mr_index;          /* siw: their device objects by local key (mr_index.c) */
     struct wordlock mw_lock; /* leaf: the list, and the states of its windows (mw.c) */
     struct list mws;         /* struct mw.link */
     uint32_t mw_zombies;     /* atomic: released windows whose last request the device still has */

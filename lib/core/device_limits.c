@@ -186,7 +186,7 @@ static void find_windows(struct device *device)
     else
         device->invalidates = INVALIDATE_NOT;
     /* siw inlines nothing but plain sends and writes. */
-    device->inlines_invalidate = !device->soft || device->transport == DEVICE_IB;
+    device->inlines_invalidate = !device_is_siw(device);
 }
 
 static uint32_t find_flags(const struct device *device)

@@ -86,9 +86,6 @@ NTSTATUS mr_register_access(struct adapter *adapter, const void *buffer, size_t 
         free(mr);
         return status;
     }
-    mr->key = mr->mr->lkey;
-    mr->base = (uintptr_t)buffer;
-    mr->length = length;
     mr->adapter = adapter;
     if (!mr_index_add(mr)) {
         ibv_dereg_mr(mr->mr);
@@ -161,7 +158,7 @@ static int dereg(struct mr *mr)
 {
     int error;
 
-    mr_index_del(mr); /* siw refuses no deregistration; before its key may be another region's */
+    mr_index_del(mr); /* before the key may be another region's */
     error = ibv_dereg_mr(mr->mr);
     if (!error || adapter_removed(mr->adapter) || !__atomic_load_n(&mr->moved, __ATOMIC_RELAXED))
         return error;
@@ -187,6 +184,7 @@ NTSTATUS mr_deregister(struct mr *mr)
     error = dereg(mr);
     /* A device that was torn away has forgotten the region already. */
     if (error && !adapter_removed(adapter)) {
+        mr_index_add(mr);
         __atomic_store_n(&mr->bound, 0, __ATOMIC_RELEASE);
         return status_warn(error, ND_DEVICE_BUSY, "ibv_dereg_mr on %s", adapter->device->name);
     }

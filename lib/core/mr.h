@@ -17,9 +17,6 @@ struct mr {
     uint32_t moved;    /* atomic: a window went on from here with a request that names this region maybe under way */
     uint32_t nd_flags; /* ND_MR_FLAG_* as passed */
     int access;        /* IBV_ACCESS_* as registered */
-    uint32_t key;      /* the local one, and its memory; set once, for mr_index.c */
-    uintptr_t base;
-    size_t length;
 };
 
 /* Registers on the calling thread. ND_INVALID_PARAMETER, ND_INVALID_BUFFER_SIZE, ND_ACCESS_VIOLATION,
@@ -43,7 +40,7 @@ NTSTATUS mr_deregister(struct mr *mr);
  * adapter's lock. */
 bool mr_cover(struct adapter *adapter, const ND2_SGE *sge, uint32_t n);
 
-/* For mr.c: a region is in the index while its key is good. False: no memory. Nothing is done but on siw. */
+/* For mr.c: a region is in the index while its device object is there. False: no memory. Nothing is done but on siw. */
 bool mr_index_add(struct mr *mr);
 void mr_index_del(struct mr *mr);
 

@@ -8,7 +8,7 @@
 
 static int compare(const void *a, const void *b)
 {
-    uint32_t key_a = ((const struct mr *)a)->key, key_b = ((const struct mr *)b)->key;
+    uint32_t key_a = ((const struct ibv_mr *)a)->lkey, key_b = ((const struct ibv_mr *)b)->lkey;
 
     return (key_a > key_b) - (key_a < key_b);
 }
@@ -21,7 +21,7 @@ bool mr_index_add(struct mr *mr)
     if (!device_is_siw(adapter->device))
         return true;
     pthread_mutex_lock(&adapter->lock);
-    added = tsearch(mr, &adapter->mr_index, compare) != NULL;
+    added = tsearch(mr->mr, &adapter->mr_index, compare) != NULL;
     pthread_mutex_unlock(&adapter->lock);
     return added;
 }
@@ -33,13 +33,13 @@ void mr_index_del(struct mr *mr)
     if (!device_is_siw(adapter->device))
         return;
     pthread_mutex_lock(&adapter->lock);
-    tdelete(mr, &adapter->mr_index, compare);
+    tdelete(mr->mr, &adapter->mr_index, compare);
     pthread_mutex_unlock(&adapter->lock);
 }
 
-static bool covers(const struct mr *mr, const ND2_SGE *sge)
+static bool covers(const struct ibv_mr *mr, const ND2_SGE *sge)
 {
-    uintptr_t offset = (uintptr_t)sge->Buffer - mr->base;
+    uintptr_t offset = (uintptr_t)sge->Buffer - (uintptr_t)mr->addr;
 
     return offset <= mr->length && sge->BufferLength <= mr->length - offset;
 }
@@ -50,7 +50,7 @@ bool mr_cover(struct adapter *adapter, const ND2_SGE *sge, uint32_t n)
 
     pthread_mutex_lock(&adapter->lock);
     for (uint32_t i = 0; i < n && all; i++) {
-        struct mr wanted = { .key = sge[i].MemoryRegionToken }, *const * found;
+        struct ibv_mr wanted = { .lkey = sge[i].MemoryRegionToken }, *const * found;
 
         if (!sge[i].BufferLength)
             continue;

@@ -359,9 +359,10 @@ static inline bool no_reads(const struct queue *sq)
 static uint32_t looked_up_key(const struct queue *sq, ND2_REQUEST_TYPE type, const ND2_SGE *sge, uint32_t n,
                               uint32_t flags)
 {
-    bool unknown = sq->fence && type != Nd2RequestTypeRead && !(flags & ND_OP_FLAG_INLINE);
+    struct adapter *adapter = sq->qp->adapter;
+    bool unknown = device_is_siw(adapter->device) && type != Nd2RequestTypeRead && !(flags & ND_OP_FLAG_INLINE);
 
-    return unknown && !mr_cover(sq->qp->adapter, sge, n) ? SLOT_KEYS_BAD : key_of(sge, n, flags);
+    return unknown && !mr_cover(adapter, sge, n) ? SLOT_KEYS_BAD : key_of(sge, n, flags);
 }
 
 /* All but the entries is in `wr`. */

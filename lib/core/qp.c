@@ -86,7 +86,7 @@ static void queue_init(struct queue *queue, struct qp *qp, struct cq *cq, uint32
      * before it is over. */
     queue->fence = device_is_siw(qp->adapter->device) ? IBV_SEND_FENCE : 0;
     /* And its requests go the long way, which looks at their memory. */
-    queue->short_most = queue->fence ? 0 : queue->max_transfer;
+    queue->short_most = device_is_siw(qp->adapter->device) ? 0 : queue->max_transfer;
     queue->mode = mode;
     queue->one.num_sge = 1;
     list_init(&queue->ready_link);

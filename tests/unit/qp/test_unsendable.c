@@ -3,7 +3,7 @@
 /* siw completes whatever it cannot send as other devices complete a request with a bad local key, and mostly it is the peer that
  * has closed. Only a request whose memory was bad when it was posted has done something wrong. */
 
-#include <string.h>
+#include <errno.h>
 
 #include "rig.h"
 
@@ -171,6 +171,19 @@ TEST(bad_memory__is)
             unmake();
         }
     }
+}
+
+TEST(good_memory__whose_deregistration_failed)
+{
+    ND2_SGE sge;
+
+    make(true);
+    sge = (ND2_SGE){ memory, LENGTH, region->mr->lkey };
+    fake_fail(FAKE_ibv_dereg_mr, 1, EBUSY);
+    ok_status(mr_deregister(region), ND_DEVICE_BUSY);
+    post(BY_SEND, &sge, 1);
+    ok_outcome(BY_SEND, ND_CANCELED);
+    unmake();
 }
 
 /* The device looks at none of their keys. */
